@@ -1,0 +1,65 @@
+# Needs only make and Python 3.11 or 3.12; everything else comes from requirements.lock into .venv.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check lock clean
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed-lock
+READY := $(VENV)/.installed-euda
+WORKERS ?= 2
+UV ?= uv
+
+# The first of these that runs and really is 3.11 or 3.12 (a pyenv shim may exist and yet not run).
+PYTHON ?=
+CANDIDATES := $(or $(PYTHON),python3.12 python3.11 python3)
+SUITABLE := import ensurepip, sys, venv; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))
+
+help:
+	@echo 'make setup   create .venv with euda in it (PYTHON=... chooses the interpreter)'
+	@echo 'make run     the table of tasks and the certificate of one of them'
+	@echo 'make test    all tests (WORKERS=2)'
+	@echo 'make check   lint, format and types'
+	@echo 'make lock    recompute requirements.lock from pyproject.toml (needs uv; LOCK_FLAGS=--upgrade for newer versions)'
+	@echo 'make clean   remove .venv and caches'
+
+setup: $(READY)
+
+$(INSTALLED): requirements.lock
+	@python=; \
+	for candidate in $(CANDIDATES); do \
+	  if "$$candidate" -c '$(SUITABLE)' >/dev/null 2>&1; then python=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo 'euda needs Python 3.11 or 3.12 with its venv module, and none of these is one: $(CANDIDATES). Install one, or name it: make setup PYTHON=/path/to/python3.12' >&2; \
+	  exit 1; \
+	fi; \
+	echo "Setting up $(VENV) with $$($$python --version) (some minutes the first time)"; \
+	"$$python" -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement requirements.lock
+	@touch $@
+
+$(READY): $(INSTALLED) pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+run: setup
+	$(BIN)/euda tasks
+	$(BIN)/euda certify reacher_hard
+
+test: setup
+	JAX_PLATFORMS=cpu $(BIN)/pytest -q -n $(WORKERS)
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+lock:
+	$(UV) pip compile pyproject.toml --group dev --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate --no-config --quiet $(LOCK_FLAGS) --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
+	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
