@@ -1,0 +1,1 @@
+"""euda: reinforcement learning that exploits Euclidean symmetry in state-based continuous control."""

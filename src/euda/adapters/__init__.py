@@ -1,0 +1,1 @@
+"""Euclidean augmentation in other people's training loops."""

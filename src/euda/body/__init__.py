@@ -1,0 +1,1 @@
+"""From a MuJoCo model to an observation whose every entry knows how it turns."""

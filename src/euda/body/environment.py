@@ -1,0 +1,285 @@
+"""Tasks and models as Gymnasium environments that step MuJoCo directly.
+
+`TaskEnv` is a task of the table with dm_control's reward and reset; `ModelEnv` is anybody's MJCF without
+a reward. Both observe limbs and can save and restore their exact state.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, SupportsFloat, cast
+
+import gymnasium
+import mujoco
+import numpy as np
+from gymnasium.spaces import Box
+
+from euda.body import readings, rendering, suite, tasks
+from euda.body.layout import Layout
+from euda.body.morphology import Morphology, from_model
+from euda.body.observation import Observer, limb_readings
+from euda.body.readings import Robot
+from euda.errors import EudaError, ModelError, SimulationError
+
+State = dict[str, np.ndarray]
+_INTEGRATION = int(mujoco.mjtState.mjSTATE_INTEGRATION)
+_MUTABLE = ("geom_pos", "geom_size")  # model arrays that dm_control's resets change (the reacher's target)
+
+
+class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
+    """A robot in MuJoCo: actions in [-1, 1], float32 observations with a layout, truncation, no termination."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012 - Gymnasium's convention
+
+    def __init__(self, robot: Robot, observer: Observer, substeps: int, episode_steps: int, render_mode: str | None,
+                 width: int, height: int, camera: str | int | None) -> None:  # fmt: skip
+        if render_mode not in (None, "rgb_array"):
+            raise EudaError(f"unknown render_mode {render_mode!r}: valid are None and 'rgb_array'")
+        self.model, self.data, self.robot = robot.model, robot.data, robot
+        self.observer, self.substeps, self.episode_steps, self.steps = observer, substeps, episode_steps, 0
+        self.observation_space = Box(-np.inf, np.inf, (self.layout.dim,), np.float32)
+        self.action_space = Box(-1.0, 1.0, (int(self.model.nu),), np.float32)
+        self.render_mode = render_mode
+        self.metadata = {**self.metadata, "render_fps": round(1 / self.control_timestep)}
+        self._frame, self._camera, self._renderer = (width, height), camera, None
+        self._warnings = self.data.warning.number
+        self._ctrl, self._middle, self._half = self.data.ctrl, *_control_range(self.model)
+        self._clipped = np.empty(self.model.nu)
+        self._is_rk4 = self.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
+
+    # -- what it is ------------------------------------------------------------------------------------
+
+    @property
+    def layout(self) -> Layout:
+        """What each entry of the observation is and how it turns."""
+        return self.observer.layout
+
+    @property
+    def morphology(self) -> Morphology:
+        """The limb tree."""
+        return self.robot.morphology
+
+    @property
+    def control_timestep(self) -> float:
+        """Seconds per step of the environment."""
+        return self.substeps * float(self.model.opt.timestep)
+
+    # -- Gymnasium -------------------------------------------------------------------------------------
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """Start an episode. The same seed gives the same episode; without one, the stream goes on."""
+        super().reset(seed=seed)
+        self._initialise(seed)
+        self.steps = 0
+        return self.observe(), {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Apply an action in [-1, 1] (clipped) for one control step."""
+        self._set_control(action)
+        self.advance()
+        self.steps += 1
+        return self.observe(), self.reward(), False, self.steps >= self.episode_steps, {}
+
+    def observe(self) -> np.ndarray:
+        """The observation [dim] of the current state, float32, a fresh array."""
+        return self.observer.observe()
+
+    def reward(self) -> float:
+        """The reward of the current state."""
+        return 0.0
+
+    def render(self) -> np.ndarray | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """A frame [height, width, 3] of the current state."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() was called without a render_mode: pass render_mode='rgb_array' to make")
+            return None
+        if self._renderer is None:
+            self._renderer = rendering.Renderer(self.model, *self._frame)
+        return self._renderer.draw(self.data, rendering.camera(self.model, self._camera))
+
+    def close(self) -> None:
+        """Free the renderer."""
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+
+    # -- MuJoCo ----------------------------------------------------------------------------------------
+
+    def _set_control(self, action: np.ndarray) -> None:
+        raw = np.asarray(action, dtype=np.float64)
+        if raw.shape != self._clipped.shape:
+            raise SimulationError(f"an action has shape {self._clipped.shape}, not {raw.shape}")
+        if not math.isfinite(raw @ raw) and not np.isfinite(raw).all():
+            raise SimulationError(f"actions must be finite, not {raw.tolist()}")
+        np.minimum(raw, 1.0, out=self._clipped)
+        np.maximum(self._clipped, -1.0, out=self._clipped)
+        np.multiply(self._clipped, self._half, out=self._clipped)
+        np.add(self._clipped, self._middle, out=self._ctrl)
+
+    def advance(self) -> None:
+        """One control step of MuJoCo, ending with positions and velocities up to date, as dm_control does it."""
+        if self._is_rk4:
+            mujoco.mj_step(self.model, self.data, self.substeps)
+        else:
+            mujoco.mj_step2(self.model, self.data)
+            if self.substeps > 1:
+                mujoco.mj_step(self.model, self.data, self.substeps - 1)
+        mujoco.mj_step1(self.model, self.data)
+        if self._warnings.any():
+            self._refuse_warnings()
+
+    def _refuse_warnings(self) -> None:
+        raised = [warning.name for warning in mujoco.mjtWarning if warning.value < len(self._warnings) and self._warnings[warning.value]]
+        raise SimulationError(
+            f"the simulation became invalid at step {self.steps} (MuJoCo's {', '.join(raised)}): the state blew up or its buffers"
+            " overflowed; lower the actuators' gear, raise armature or damping, or shorten the timestep"
+        )
+
+    def _initialise(self, seed: int | None) -> None:
+        raise NotImplementedError
+
+    # -- exact state -----------------------------------------------------------------------------------
+
+    def get_state(self) -> State:
+        """Everything the future depends on, as plain arrays: a fresh environment goes on from it bit by bit."""
+        integration = np.empty(mujoco.mj_stateSize(self.model, _INTEGRATION))
+        mujoco.mj_getState(self.model, self.data, integration, _INTEGRATION)
+        state = {"integration": integration, "sensordata": self.data.sensordata.copy(), "steps": np.array(self.steps)}
+        return state | {name: getattr(self.model, name).copy() for name in _MUTABLE}
+
+    def set_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from a state that `get_state` returned, in this or in a fresh environment of the same kind."""
+        size = mujoco.mj_stateSize(self.model, _INTEGRATION)
+        if "integration" not in state or state["integration"].shape != (size,):
+            raise EudaError(f"this state does not belong to this model, whose state has {size} numbers")
+        for name in _MUTABLE:
+            getattr(self.model, name)[:] = state[name]
+        mujoco.mj_setState(self.model, self.data, np.asarray(state["integration"], np.float64), _INTEGRATION)
+        mujoco.mj_step1(self.model, self.data)
+        # Touch, force and acceleration readings belong to the last substep and are not recomputed by mj_step1.
+        self.data.sensordata[:] = state["sensordata"]
+        self.steps = int(state["steps"])
+
+
+def _control_range(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
+    """Middle and half width of each actuator's range; actuators without a range take [-1, 1] as it is."""
+    limited = model.actuator_ctrllimited.astype(bool)
+    low = np.where(limited, model.actuator_ctrlrange[:, 0], -1.0)
+    high = np.where(limited, model.actuator_ctrlrange[:, 1], 1.0)
+    return (high + low) / 2, (high - low) / 2
+
+
+class TaskEnv(LimbEnv):
+    """A task of `euda.tasks`, with dm_control's own physics, reward and reset."""
+
+    def __init__(self, task: str, features: str = "limb", cone: str | None = None, seed: int | None = None,
+                 render_mode: str | None = None, width: int = 480, height: int = 360, camera: str | int | None = None) -> None:  # fmt: skip
+        self.task, self.features = task, features
+        self._control = tasks.load(task, cone, _random(seed))
+        robot = tasks.robot(task, self._control)
+        observer = tasks.observer(task, robot, features)
+        super().__init__(robot, observer, self._control._n_sub_steps, tasks.EPISODE_STEPS, render_mode, width, height, camera)
+        self._physics, self._task = self._control.physics, self._control.task
+        self._reward = self._task.get_reward
+        self.cone = "elliptic" if self.model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC else "pyramidal"
+
+    def reward(self) -> float:
+        """dm_control's reward of the current state, in [0, 1]."""
+        return float(self._reward(self._physics))
+
+    def _initialise(self, seed: int | None) -> None:
+        if seed is not None:
+            self._task._random = _random(seed)
+        try:
+            with self._physics.reset_context():
+                self._task.initialize_episode(self._physics)
+        except suite.PhysicsError as error:
+            raise SimulationError(f"the reset of {self.task} gave an invalid state: {error}") from error
+        # dm_control's reset leaves warnings of discarded attempts (full contact buffers) behind.
+        self._warnings[:] = 0
+
+    def get_state(self) -> State:
+        """As `LimbEnv.get_state`, with the stream of resets and the direction of travel."""
+        _, keys, position, has_gauss, gauss = self._task.random.get_state(legacy=True)
+        stream = {"random_keys": np.asarray(keys), "random_rest": np.array([position, has_gauss, gauss], np.float64)}
+        direction = {} if self.robot.direction is None else {"direction": self.robot.direction.copy()}
+        return super().get_state() | stream | direction
+
+    def set_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """As `LimbEnv.set_state`."""
+        super().set_state(state)
+        position, has_gauss, gauss = state["random_rest"].tolist()
+        self._task.random.set_state(("MT19937", state["random_keys"], int(position), int(has_gauss), gauss))
+        if self.robot.direction is not None:
+            self.robot.direction[:] = state["direction"]
+
+
+def _random(seed: int | None) -> np.random.RandomState:
+    try:
+        return np.random.RandomState(seed)
+    except (ValueError, TypeError):
+        raise EudaError(f"a seed is a whole number from 0 to 2**32 - 1, not {seed!r}") from None
+
+
+class ModelEnv(LimbEnv):
+    """Any MJCF with one robot, limb features and no reward: for certificates and pictures."""
+
+    def __init__(self, path: str | Path, cone: str | None = None, direction: Any = None, target: tuple[str, str] | None = None,
+                 sensors: tuple[str, ...] = (), allow_loops: bool = False, control_timestep: float = 0.02,
+                 render_mode: str | None = None, width: int = 480, height: int = 360, camera: str | int | None = None) -> None:  # fmt: skip
+        model = read_model(path)
+        if cone is not None:
+            tasks.check_cone(cone)
+            if cone == "elliptic":
+                model.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+        heading = None if direction is None else tasks.check_direction(direction)
+        data = mujoco.MjData(model)
+        robot = Robot(model, data, from_model(model, allow_loops=allow_loops), heading, target)
+        observer = Observer(limb_readings(robot, [readings.sensors(name, name) for name in sensors]))
+        substeps = max(1, round(control_timestep / model.opt.timestep))
+        super().__init__(robot, observer, substeps, tasks.EPISODE_STEPS, render_mode, width, height, camera)
+        self.cone = "elliptic" if model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC else "pyramidal"
+
+    def _initialise(self, seed: int | None) -> None:
+        mujoco.mj_resetData(self.model, self.data)
+        if self.model.nkey:
+            mujoco.mj_resetDataKeyframe(self.model, self.data, 0)
+        hinges = [j for j in range(self.model.njnt) if self.model.jnt_limited[j] and self.model.jnt_type[j] >= mujoco.mjtJoint.mjJNT_SLIDE]
+        low, high = self.model.jnt_range[hinges].T
+        address = self.model.jnt_qposadr[hinges]
+        spread = 0.1 * (high - low) * self.np_random.uniform(-1, 1, len(hinges))
+        self.data.qpos[address] = np.clip(self.data.qpos[address] + spread, low, high)
+        mujoco.mj_forward(self.model, self.data)
+
+
+def read_model(path: str | Path) -> mujoco.MjModel:
+    """Compile an MJCF file; says in one sentence what is wrong with it."""
+    path = Path(path)
+    if not path.is_file():
+        raise ModelError(f"no model file at {str(path)!r}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return mujoco.MjModel.from_xml_path(str(path))
+    except (ValueError, mujoco.FatalError) as error:
+        reason = " ".join(str(error).split())
+        raise ModelError(f"{str(path)!r} is not a valid MuJoCo model: {reason}") from None
+
+
+def make(task: str, features: str = "limb", cone: str | None = None, seed: int | None = None, **options: Any) -> TaskEnv:
+    """A task as a Gymnasium environment.
+
+    `features` is `limb`, `limb-paper` or `joint`; `cone` is `default` or `elliptic`, by default the task's
+    own; `seed` seeds the first reset; `options` are render_mode, width, height, camera.
+    """
+    return TaskEnv(task, features, cone, seed, **options)
+
+
+def register() -> None:
+    """Register every task with Gymnasium as `euda/<task>-v0`; harmless if done before."""
+    for name in tasks.TASKS:
+        if f"euda/{name}-v0" not in gymnasium.registry:
+            gymnasium.register(f"euda/{name}-v0", entry_point=cast(Any, TaskEnv), kwargs={"task": name})

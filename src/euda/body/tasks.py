@@ -1,0 +1,233 @@
+"""The ten tasks of the paper, a row each: which body, which direction or target, which readings.
+
+A new task is a new row. What differs between tasks lives here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+import mujoco
+import numpy as np
+
+from euda.body import models, readings, suite
+from euda.body.layout import Kind
+from euda.body.morphology import Morphology, from_model
+from euda.body.observation import Observer, check_features, limb_paper_readings, limb_readings
+from euda.body.readings import Make, Robot
+from euda.errors import EudaError, unknown
+
+Cone = Literal["default", "elliptic"]
+CONES = ("default", "elliptic")
+EPISODE_STEPS = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One row: a body and its dm_control task, and what an agent observes of it."""
+
+    domain: str
+    task: str
+    joint: tuple[Make, ...]
+    """dm_control's own observation, entry for entry."""
+    sensory: tuple[Make, ...] = ()
+    """The paper's sensory readings, beside the limbs."""
+    extra: tuple[Make, ...] = ()
+    """Readings of dm_control's observation that the paper's table forgot; in `limb` only."""
+    paper_only: tuple[Make, ...] = ()
+    """Readings that `limb` has anyway."""
+    travels: bool = False
+    """Rewarded for speed along a direction, which then belongs to the state."""
+    target: tuple[str, str] | None = None
+    """Rewarded for bringing the second named point to the first."""
+    is_3d_variant: bool = False
+    steps: int = 2_000_000
+    """Environment steps of the published protocol."""
+
+    @property
+    def default_cone(self) -> Cone:
+        """dm_control's pyramidal cone for its own tasks; elliptic, which is exactly symmetric, for ours."""
+        return "elliptic" if self.is_3d_variant else "default"
+
+
+_POSITION = readings.joint_positions("position", 1)  # without the horizontal position
+_VELOCITY = readings.joint_velocities("velocity")
+_TOUCH = readings.sensors("touch", "touch_toe", "touch_heel", transform=np.log1p)
+_FREE_ROOT = (  # height, orientation and velocity of a free root, then the hinges
+    readings.joint_positions("root_height", 2, 3),
+    readings.joint_positions("root_orientation", 3, 7, Kind.QUATERNION),
+    readings.joint_positions("joint_angles", 7),
+    readings.joint_velocities("root_velocity", 0, 3, Kind.VECTOR),
+    readings.joint_velocities("joint_velocities", 3),  # the root's angular velocity is in its own frame
+)
+_LEGS = ("front_left", "front_right", "back_right", "back_left")
+_FORCE = readings.sensors("force", *(f"force_toe_{leg}" for leg in _LEGS), transform=np.arcsinh)
+_TORQUE = readings.sensors("torque", *(f"torque_toe_{leg}" for leg in _LEGS), transform=np.arcsinh)
+_QUADRUPED_STATE = (
+    readings.joint_positions("joint_angles", 7),
+    readings.joint_velocities("joint_velocities", 6),
+    readings.activations("activation"),
+)
+_UPRIGHT = readings.upright("upright", "torso")
+_HUMANOID_SENSES = (
+    readings.sensors("com_velocity", "torso_subtreelinvel"),
+    readings.extremities("extremities", "torso", ("left_hand", "left_foot", "right_hand", "right_foot")),
+    readings.vertical("torso_vertical", "torso"),
+)
+_HEAD = readings.height("head_height", "head")
+
+
+def _humanoid(task: str) -> Task:
+    com, limbs, vertical = _HUMANOID_SENSES
+    return Task(
+        "humanoid",
+        task,
+        joint=(
+            readings.joint_positions("joint_angles", 7),
+            _HEAD,
+            limbs,
+            vertical,
+            com,
+            readings.joint_velocities("root_velocity", 0, 3, Kind.VECTOR),
+            readings.joint_velocities("joint_velocities", 3),
+        ),
+        sensory=_HUMANOID_SENSES,
+        extra=(_HEAD,),
+        steps=5_000_000,
+    )
+
+
+TASKS: dict[str, Task] = {
+    "cheetah_run": Task("cheetah", "run", joint=(_POSITION, _VELOCITY), travels=True),
+    "cheetah3d_run": Task("cheetah", "run", joint=_FREE_ROOT, travels=True, is_3d_variant=True),
+    "hopper_hop": Task("hopper", "hop", joint=(_POSITION, _VELOCITY, _TOUCH), sensory=(_TOUCH,), travels=True),
+    "hopper3d_hop": Task(
+        "hopper", "hop", joint=(*_FREE_ROOT, _TOUCH), sensory=(_TOUCH,), travels=True, is_3d_variant=True
+    ),
+    "walker_run": Task(
+        "walker",
+        "run",
+        joint=(readings.planar_orientations("orientations"), readings.height("height", "torso"), _VELOCITY),
+        paper_only=(readings.height("height"),),
+        travels=True,
+    ),
+    "walker3d_run": Task(
+        "walker", "run", joint=_FREE_ROOT, paper_only=(readings.height("height"),), travels=True, is_3d_variant=True
+    ),
+    "quadruped_run": Task(
+        "quadruped",
+        "run",
+        joint=(
+            *_QUADRUPED_STATE,
+            readings.sensors("torso_velocity", "velocimeter"),
+            _UPRIGHT,
+            readings.sensors("imu", "imu_accel", "imu_gyro"),
+            readings.sensors("force_torque", *(f"{what}_toe_{leg}" for what in ("force", "torque") for leg in _LEGS), transform=np.arcsinh),
+        ),
+        sensory=(_FORCE, _TORQUE, _UPRIGHT, readings.sensors("gyro", "imu_gyro"), readings.sensors("acceleration", "imu_accel"), *_QUADRUPED_STATE),
+    ),
+    "reacher_hard": Task(
+        "reacher",
+        "hard",
+        joint=(
+            readings.joint_positions("shoulder", 0, 1, Kind.HEADING),
+            readings.joint_positions("wrist", 1),
+            lambda robot: readings.to_target(robot, Kind.PLANAR),
+            _VELOCITY,
+        ),
+        target=("target", "finger"),
+    ),
+    "humanoid_run": _humanoid("run"),
+    "humanoid_stand": _humanoid("stand"),
+}
+
+
+def find(name: str) -> Task:
+    """The row of that name."""
+    if name not in TASKS:
+        raise unknown("task", name, TASKS)
+    return TASKS[name]
+
+
+def check_cone(cone: str) -> None:
+    """Refuse a friction cone that is not offered."""
+    if cone not in CONES:
+        raise unknown("cone", cone, CONES)
+
+
+def load(name: str, cone: str | None = None, random: np.random.RandomState | None = None) -> suite.Environment:
+    """The dm_control environment (physics, task, timing) behind a task, with the cone asked for."""
+    row = find(name)
+    cone = row.default_cone if cone is None else cone
+    check_cone(cone)
+    random = np.random.RandomState() if random is None else random
+    environment = models.load(row.domain, random) if row.is_3d_variant else suite.load(row.domain, row.task, random)
+    if cone == "elliptic":
+        environment.physics.model.ptr.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    return environment
+
+
+def robot(name: str, environment: suite.Environment) -> Robot:
+    """The robot of a loaded task; its direction is the array that the reward reads."""
+    row, physics = find(name), environment.physics
+    model = physics.model.ptr
+    direction = physics.direction if row.travels else None
+    return Robot(model, physics.data.ptr, from_model(model), direction, row.target)
+
+
+def observer(name: str, robot: Robot, features: str) -> Observer:
+    """What an agent observes of that robot."""
+    check_features(features)
+    row = find(name)
+    if features == "joint":
+        return Observer([make(robot) for make in row.joint])
+    if features == "limb-paper":
+        return Observer(limb_paper_readings(robot, (*row.paper_only, *row.sensory)))
+    return Observer(limb_readings(robot, (*row.sensory, *row.extra)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """One line of `euda tasks`."""
+
+    name: str
+    n: int
+    d1: int
+    n1: int
+    n2: int
+    n3: int
+    actions: int
+    features: dict[str, int]
+    episode_steps: int
+    control_timestep: float
+    """Seconds."""
+    cone: str
+    """The friction cone used unless another is asked for: `pyramidal` or `elliptic`."""
+
+
+def summary(name: str) -> Summary:
+    """Sizes of a task, all derived from its model."""
+    environment = load(name)
+    body = robot(name, environment)
+    limbs: Morphology = body.morphology
+    sizes = {features: observer(name, body, features).layout.dim for features in ("limb", "limb-paper", "joint")}
+    cone = "elliptic" if body.model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC else "pyramidal"
+    return Summary(
+        name, limbs.n, limbs.d1, limbs.count(1), limbs.count(2), limbs.count(3), int(body.model.nu), sizes, EPISODE_STEPS,
+        environment.control_timestep(), cone,
+    )  # fmt: skip
+
+
+def check_direction(direction: object) -> np.ndarray:
+    """A direction of travel as a unit vector [3]; refuses wrong sizes, zeros and non-finite numbers."""
+    try:
+        array = np.asarray(direction, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise EudaError(f"a direction is three numbers, not {direction!r}") from None
+    if array.shape != (3,):
+        raise EudaError(f"a direction is three numbers (x, y, z), not {direction!r} of shape {array.shape}")
+    norm = np.linalg.norm(array)
+    if not np.isfinite(norm) or norm == 0:
+        raise EudaError(f"a direction must be finite and not zero, not {direction!r}")
+    return array / norm

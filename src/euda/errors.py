@@ -1,0 +1,34 @@
+"""Errors that a user can cause, each one clear sentence; the command line prints it and exits with 2."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class EudaError(ValueError):
+    """Something the user asked for cannot be done; the message names the bad value and the valid ones."""
+
+
+class ModelError(EudaError):
+    """A MuJoCo model that cannot be read or has no limb tree."""
+
+
+class LayoutError(EudaError):
+    """A layout that contradicts itself or does not fit the array it is used on."""
+
+
+class SimulationError(EudaError):
+    """The simulation received or produced numbers that are not finite."""
+
+
+class RenderingError(EudaError):
+    """No picture can be drawn on this machine."""
+
+
+def unknown(what: str, value: object, valid: Iterable[str]) -> EudaError:
+    """The error for a name that is not in a list: names it, the nearest ones, and all valid ones."""
+    valid = list(valid)
+    near = difflib.get_close_matches(str(value), valid, n=3, cutoff=0.6)
+    hint = f" did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
+    return EudaError(f"unknown {what} {value!r}:{hint} valid are {', '.join(valid)}")

@@ -1,0 +1,1 @@
+"""From transitions to augmented batches."""

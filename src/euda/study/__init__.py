@@ -1,0 +1,1 @@
+"""From policies to runs, studies and reports."""
