@@ -1,0 +1,153 @@
+"""What an agent, its replay and its augmentation can be told: frozen dataclasses, defaults from the paper's tables.
+
+The string under a field is its help text on the command line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from euda.errors import EudaError, unknown
+
+AUGMENTATIONS = ("none", "rotate", "gaussian", "scale")
+
+
+def _require(holds: bool, name: str, value: object, rule: str) -> None:
+    if not holds:
+        raise EudaError(f"{name} must be {rule}, not {value!r}")
+
+
+def _positive(config: object, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        _require(math.isfinite(value) and value > 0, name, value, "a positive number")
+
+
+def _share(config: object, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        _require(0 <= value <= 1, name, value, "between 0 and 1")
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayConfig:
+    """Which transitions are kept and how a batch is made of them."""
+
+    capacity: int = 1_000_000
+    """Observations kept; the oldest are forgotten first."""
+    batch_size: int = 256
+    """Transitions in one batch."""
+    n_step: int = 3
+    """Rewards summed before bootstrapping; fewer where the episode ends earlier."""
+    discount: float = 0.99
+    """The factor gamma per environment step."""
+    seed_steps: int = 4000
+    """Environment steps stored before the first update."""
+
+    def __post_init__(self) -> None:
+        _positive(self, "capacity", "batch_size", "n_step")
+        _share(self, "discount")
+        _require(self.seed_steps >= 0, "seed_steps", self.seed_steps, "zero or more")
+
+
+@dataclasses.dataclass(frozen=True)
+class AugmentationConfig:
+    """How a sampled batch is changed before the agent learns from it."""
+
+    name: str = "none"
+    """none, rotate (turn by random yaws), gaussian (s + z) or scale (s * z)."""
+    share: float = 1.0
+    """Share of the batch that is changed (the paper's rho_aug); exactly round(share * batch size) transitions."""
+    same_noise: bool = True
+    """gaussian and scale: whether an observation and its next observation get the same z (as the paper's authors did)."""
+    stddev: float = 1.0
+    """gaussian: standard deviation of every entry of z."""
+    low: float = 0.5
+    """scale: lowest factor."""
+    high: float = 1.0
+    """scale: highest factor."""
+
+    def __post_init__(self) -> None:
+        if self.name not in AUGMENTATIONS:
+            raise unknown("augmentation", self.name, AUGMENTATIONS)
+        _share(self, "share")
+        _require(math.isfinite(self.stddev) and self.stddev >= 0, "stddev", self.stddev, "zero or more")
+        _require(math.isfinite(self.low) and self.low <= self.high < math.inf, "low", self.low, f"at most high ({self.high!r})")
+
+
+@dataclasses.dataclass(frozen=True)
+class MLPConfig:
+    """The multilayer perceptrons of actor and critic."""
+
+    hidden_size: int = 256
+    """Units of a hidden layer."""
+    hidden_layers: int = 2
+    """How many hidden layers (ReLU)."""
+    gain: float = 1.0
+    """Gain of the orthogonal initialisation of every layer; biases start at zero."""
+
+    def __post_init__(self) -> None:
+        _positive(self, "hidden_size", "hidden_layers", "gain")
+
+
+@dataclasses.dataclass(frozen=True)
+class LearningConfig:
+    """What DDPG and SAC have in common: the optimiser and the frequencies."""
+
+    learning_rate: float = 1e-4
+    """Adam's step size for actor and critic."""
+    actor_every: int = 2
+    """The actor learns at every so many updates of the critic."""
+    target_every: int = 2
+    """The target networks move at every so many updates of the critic."""
+    target_rate: float = 0.01
+    """The soft update tau: how far a target network moves towards its network."""
+    exploration_steps: int = 2000
+    """Environment steps with uniformly random actions before the actor is used."""
+
+    def __post_init__(self) -> None:
+        _positive(self, "learning_rate", "actor_every", "target_every")
+        _share(self, "target_rate")
+        _require(self.exploration_steps >= 0, "exploration_steps", self.exploration_steps, "zero or more")
+
+
+@dataclasses.dataclass(frozen=True)
+class DDPGConfig(LearningConfig):
+    """DDPG with target policy smoothing: the paper's table of hyperparameters."""
+
+    stddev_start: float = 1.0
+    """Standard deviation of the exploration noise at the first step."""
+    stddev_end: float = 0.1
+    """Standard deviation of the exploration noise after stddev_steps."""
+    stddev_steps: int = 1_000_000
+    """Environment steps of the linear schedule between the two; the paper's released code used 100000."""
+    smoothing_clip: float = 0.3
+    """The noise of the target policy has the same deviation, clipped to plus or minus this."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _positive(self, "stddev_steps")
+        for name in ("stddev_start", "stddev_end", "smoothing_clip"):
+            _require(getattr(self, name) >= 0, name, getattr(self, name), "zero or more")
+
+
+@dataclasses.dataclass(frozen=True)
+class SACConfig(LearningConfig):
+    """Soft Actor-Critic with two critics and a learned temperature, sizes and frequencies as DDPG's."""
+
+    temperature: float = 0.1
+    """The temperature alpha at the start."""
+    temperature_rate: float = 1e-4
+    """Adam's step size for the logarithm of the temperature."""
+    target_entropy: float | None = None
+    """The entropy the temperature aims at, in nats; by default minus the number of actions."""
+    log_stddev_low: float = -10.0
+    """Lowest logarithm of the policy's standard deviation."""
+    log_stddev_high: float = 2.0
+    """Highest logarithm of the policy's standard deviation."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _positive(self, "temperature", "temperature_rate")
+        _require(self.log_stddev_low < self.log_stddev_high, "log_stddev_low", self.log_stddev_low, f"below log_stddev_high ({self.log_stddev_high!r})")

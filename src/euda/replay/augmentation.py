@@ -1,0 +1,89 @@
+"""Transition → Transition: what is done to a sampled batch before the agent learns from it.
+
+An augmentation is a pure function `(key, batch) -> batch` on JAX arrays, applied inside the jitted update;
+agents never know of it. Exactly `round(share * B)` transitions are changed, namely the first ones: the rows
+of a batch are drawn independently, so the first k are as random a subset as any, and cost nothing.
+
+- `rotate` turns observation and next observation of a transition by one yaw, uniform in [0, 2π).
+  Action, reward and discount stay, because a yaw changes none of them. `Layout.rotate` does the turning.
+- `gaussian` is s + z with z ~ N(0, I), `scale` is s ⊙ z with z ~ U[0.5, 1.0] for each entry. The paper writes
+  only this. In its authors' code an observation and its next observation get the same z, so that is the
+  default (`same_noise`); `same_noise=False` draws two, as image augmentation in RAD does. Everything else
+  follows the paper's text, not that code (which perturbs a random half of the batch in `gaussian`, and in `scale` draws one
+  factor per transition from [0.5, 1.5]); `share` and `high` reach the first and part of the second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from euda.body.layout import Layout
+from euda.config import AugmentationConfig
+from euda.errors import EudaError
+from euda.replay.buffer import Transition
+
+Augmentation = Callable[[jax.Array, Transition], Transition]
+Change = Callable[[jax.Array, Any, Any], tuple[Any, Any]]
+"""(key, observations [k, dim], next observations [k, dim]) → the two, changed."""
+
+
+def make_augmentation(config: AugmentationConfig, layout: Layout | None = None) -> Augmentation:
+    """The augmentation that `config` names; `rotate` needs the layout of the observations."""
+    if config.name == "none" or config.share == 0:
+        return unchanged
+    if config.name == "rotate":
+        return _on_share(config.share, _rotation(layout))
+    if config.name == "gaussian":
+        stddev = config.stddev
+        return _on_share(config.share, _noise(config.same_noise, lambda key, s: s + stddev * jax.random.normal(key, s.shape)))
+    low, high = config.low, config.high
+    return _on_share(config.share, _noise(config.same_noise, lambda key, s: s * jax.random.uniform(key, s.shape, minval=low, maxval=high)))
+
+
+def unchanged(key: jax.Array, batch: Transition) -> Transition:
+    """No augmentation."""
+    del key
+    return batch
+
+
+def _rotation(layout: Layout | None) -> Change:
+    if layout is None:
+        raise EudaError("the augmentation 'rotate' needs the layout of the observations")
+    if not layout.turns:
+        raise EudaError("the augmentation 'rotate' would change nothing: no entry of this layout turns with a yaw")
+
+    def turn(key: jax.Array, observation: Any, next_observation: Any) -> tuple[Any, Any]:
+        yaw = jax.random.uniform(key, observation.shape[:1], maxval=2 * math.pi)
+        return layout.rotate(observation, yaw), layout.rotate(next_observation, yaw)
+
+    return turn
+
+
+def _noise(same: bool, perturb: Callable[[jax.Array, Any], Any]) -> Change:
+    def change(key: jax.Array, observation: Any, next_observation: Any) -> tuple[Any, Any]:
+        keys = (key, key) if same else jax.random.split(key)
+        return perturb(keys[0], observation), perturb(keys[1], next_observation)
+
+    return change
+
+
+def _on_share(share: float, change: Change) -> Augmentation:
+    """`change` for the first round(share * B) transitions."""
+
+    def augment(key: jax.Array, batch: Transition) -> Transition:
+        size = batch.observation.shape[0]
+        count = round(share * size)
+        if count == 0:
+            return batch
+        pair = change(key, batch.observation[:count], batch.next_observation[:count])
+        if count < size:
+            rest = batch.observation[count:], batch.next_observation[count:]
+            pair = tuple(jnp.concatenate(parts) for parts in zip(pair, rest, strict=True))
+        return batch._replace(observation=pair[0], next_observation=pair[1])
+
+    return augment
