@@ -71,7 +71,7 @@ def test_mujoco_is_capped_below_4():
 
 def test_entry_points_resolve():
     project = PROJECT["project"]
-    groups = {"console_scripts": project["scripts"], **project["entry-points"]}
+    groups = {"console_scripts": project["scripts"]}
     for group, entries in groups.items():
         for name, value in entries.items():
             assert callable(importlib.metadata.EntryPoint(name, value, group).load())

@@ -5,8 +5,12 @@ Every error a user can cause ends as one sentence on standard error and exit cod
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
+import io
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,16 +35,44 @@ def tasks(json_: Annotated[bool, tyro.conf.arg(name="json")] = False) -> int:
     if json_:
         print(json.dumps([dataclasses.asdict(row) for row in rows], indent=2))
         return 0
-    header = ("task", "n", "d1", "1-DoF", "2-DoF", "3-DoF", "actions", "limb", "limb-paper", "joint", "steps", "s/step", "cone")
+    header = (
+        "task",
+        "n",
+        "d1",
+        "1-DoF",
+        "2-DoF",
+        "3-DoF",
+        "actions",
+        "limb",
+        "limb-paper",
+        "joint",
+        "steps",
+        "s/step",
+        "cone",
+    )
     lines = [
-        (r.name, r.n, r.d1, r.n1, r.n2, r.n3, r.actions, *r.features.values(), r.episode_steps, f"{r.control_timestep:g}", r.cone)
+        (
+            r.name,
+            r.n,
+            r.d1,
+            r.n1,
+            r.n2,
+            r.n3,
+            r.actions,
+            *r.features.values(),
+            r.episode_steps,
+            f"{r.control_timestep:g}",
+            r.cone,
+        )
         for r in rows
     ]
     _table(header, lines)
     return 0
 
 
-def layout(task: Positional[str], features: str = "limb", json_: Annotated[bool, tyro.conf.arg(name="json")] = False) -> int:
+def layout(
+    task: Positional[str], features: str = "limb", json_: Annotated[bool, tyro.conf.arg(name="json")] = False
+) -> int:
     """Print what each entry of a task's observation is and how it turns.
 
     Args:
@@ -55,9 +87,105 @@ def layout(task: Positional[str], features: str = "limb", json_: Annotated[bool,
     return 0
 
 
+def certify(
+    subject: Positional[str],
+    features: str = "limb",
+    cone: str | None = None,
+    yaws: int = 4,
+    states: int = 60,
+    seed: int = 0,
+    tolerance: float = 0.0,
+    direction: tuple[float, float, float] | None = None,
+    target: str | None = None,
+    limb: str | None = None,
+    sensors: tuple[str, ...] = (),
+    allow_loops: bool = False,
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> int:
+    """Prove in the simulator what a yaw does to a task or a model. Exit code 0: exact, or within --tolerance; 1: not.
+
+    Args:
+        subject: Name of a task, or path of an MJCF file.
+        features: limb, limb-paper or joint (tasks only).
+        cone: default (as the model has it) or elliptic; by default the task's own.
+        yaws: Random yaws per state.
+        states: States to compare, with and without contacts.
+        seed: Seed of states, actions and yaws.
+        tolerance: Largest relative error to accept.
+        direction: Direction of travel of a model, three numbers.
+        target: Site, geom or body that a model should reach.
+        limb: Site, geom or body of the model that should reach the target.
+        sensors: Sensors of a model to observe.
+        allow_loops: Accept a model with closed kinematic loops.
+        json_: Print JSON instead of a table.
+    """
+    from euda.body.certificate import certify as prove
+    from euda.body.environment import ModelEnv, TaskEnv
+
+    def make() -> Any:
+        if not _is_model(subject):
+            return TaskEnv(subject, features, cone)
+        options: dict[str, Any] = {"direction": direction, "target": target, "limb": limb, "sensors": sensors}
+        return ModelEnv(subject, cone, allow_loops=allow_loops, **options)
+
+    certificate = prove(make, states=states, yaws=yaws, seed=seed)
+    if json_:
+        print(json.dumps(certificate.to_json(), indent=2))
+    else:
+        _print_certificate(certificate)
+    return 0 if certificate.verdict == "exact" or certificate.worst <= tolerance else 1
+
+
+def _is_model(subject: str) -> bool:
+    return subject.endswith((".xml", ".mjcf", ".mjb", ".urdf")) or "/" in subject
+
+
+def _print_certificate(certificate: Any) -> None:
+    c = certificate
+    print(
+        f"{c.task}, {c.features} features, {c.cone} cone: {c.states} states ({c.states_with_contacts} with frictional contacts), {c.yaws} yaws each"
+    )
+    parts = {"dynamics": ("", c.dynamics), **{f"  {name}": (errors.kind, errors) for name, errors in c.fields.items()}}
+    if c.reward is not None:
+        parts["reward"] = ("", c.reward)
+    rows = [(name, kind, e.verdict, f"{e.median:.1e}", f"{e.max:.1e}") for name, (kind, e) in parts.items()]
+    _table(("", "kind", "verdict", "median error", "worst error"), rows)
+    for cause in c.causes:
+        print(f"because: {cause}")
+    print(f"verdict: {c.verdict}" + ("" if c.verdict == "exact" else f", worst relative error {c.worst:.2g}"))
+
+
+def picture(
+    subject: Positional[str],
+    out: Path,
+    copies: int = 6,
+    width: int = 1280,
+    height: int = 720,
+) -> int:
+    """Draw a robot with its turned copies: what augmentation does.
+
+    Args:
+        subject: Name of a task, or path of an MJCF file.
+        out: The PNG file to write.
+        copies: How many robots to draw, the original included.
+        width: Pixels.
+        height: Pixels.
+    """
+    from euda.body.environment import ModelEnv, TaskEnv
+    from euda.body.picture import picture as draw
+    from euda.body.picture import save_png
+
+    env = ModelEnv(subject) if _is_model(subject) else TaskEnv(subject)
+    save_png(out, lambda: draw(env, copies, width, height))
+    print(f"wrote {out}")
+    return 0
+
+
 COMMANDS: dict[str, Callable[..., int]] = {
     "tasks": tasks,
     "layout": layout,
+    "certify": certify,
+    "picture": picture,
 }
 
 
@@ -66,21 +194,68 @@ def _table(header: Sequence[Any], rows: Sequence[Sequence[Any]]) -> None:
     cells = [[str(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     for row in cells:
-        print("  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]).rstrip())
+        print(
+            "  ".join(
+                [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
+            ).rstrip()
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     try:
-        return tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="euda", description=__doc__, args=arguments)
+        return _parse_and_run(arguments)
     except EudaError as error:
         print(f"euda: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on: no second error at exit
         return 0
     except KeyboardInterrupt:
         print("euda: interrupted", file=sys.stderr)
         return 130
+
+
+def _parse_and_run(arguments: Sequence[str] | None) -> int:
+    """Let tyro parse, but say its complaints in one sentence."""
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            run = tyro.extras.subcommand_cli_from_dict(
+                {name: _later(command) for name, command in COMMANDS.items()},
+                prog="euda",
+                description=_DESCRIPTION,
+                args=arguments,
+            )
+    except SystemExit as exit_:
+        if exit_.code in (0, None):
+            return 0
+        raise EudaError(_one_sentence(complaint.getvalue())) from None
+    return run()
+
+
+_DESCRIPTION = "Reinforcement learning that exploits Euclidean symmetry in state-based continuous control."
+
+
+def _later(command: Callable[..., int]) -> Callable[..., Callable[[], int]]:
+    """The command with the same signature, returning what is to be run once parsing is over."""
+
+    @functools.wraps(command)
+    def parsed(*args: Any, **kwargs: Any) -> Callable[[], int]:
+        return functools.partial(command, *args, **kwargs)
+
+    return parsed
+
+
+def _one_sentence(box: str) -> str:
+    """The text of tyro's boxed complaint without the box and the pointers to help."""
+    lines = [line.strip("│╭╮╰╯─ ").strip() for line in box.splitlines()]
+    kept = [
+        line
+        for line in lines[1:]
+        if line and not line.startswith(("For full helptext", "euda ")) and " --help" not in line
+    ]
+    return " ".join(kept) or "these arguments cannot be understood: see euda --help"
 
 
 if __name__ == "__main__":

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, SupportsFloat, cast
+from typing import Any, SupportsFloat
 
 import gymnasium
 import mujoco
 import numpy as np
 from gymnasium.spaces import Box
 
-from euda.body import readings, rendering, suite, tasks
+from euda.body import readings, rendering, tasks
 from euda.body.layout import Layout
 from euda.body.morphology import Morphology, from_model
 from euda.body.observation import Observer, limb_readings
-from euda.body.readings import Robot
+from euda.body.readings import Robot, Target
 from euda.errors import EudaError, ModelError, SimulationError
 
 State = dict[str, np.ndarray]
@@ -69,7 +69,9 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
     # -- Gymnasium -------------------------------------------------------------------------------------
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         """Start an episode. The same seed gives the same episode; without one, the stream goes on."""
         super().reset(seed=seed)
         self._initialise(seed)
@@ -132,7 +134,11 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             self._refuse_warnings()
 
     def _refuse_warnings(self) -> None:
-        raised = [warning.name for warning in mujoco.mjtWarning if warning.value < len(self._warnings) and self._warnings[warning.value]]
+        raised = [
+            warning.name
+            for warning in mujoco.mjtWarning
+            if warning.value < len(self._warnings) and self._warnings[warning.value]
+        ]
         raise SimulationError(
             f"the simulation became invalid at step {self.steps} (MuJoCo's {', '.join(raised)}): the state blew up or its buffers"
             " overflowed; lower the actuators' gear, raise armature or damping, or shorten the timestep"
@@ -181,10 +187,12 @@ class TaskEnv(LimbEnv):
         self._control = tasks.load(task, cone, _random(seed))
         robot = tasks.robot(task, self._control)
         observer = tasks.observer(task, robot, features)
-        super().__init__(robot, observer, self._control._n_sub_steps, tasks.EPISODE_STEPS, render_mode, width, height, camera)
+        super().__init__(
+            robot, observer, self._control._n_sub_steps, tasks.EPISODE_STEPS, render_mode, width, height, camera
+        )
         self._physics, self._task = self._control.physics, self._control.task
         self._reward = self._task.get_reward
-        self.cone = "elliptic" if self.model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC else "pyramidal"
+        self.cone = tasks.cone_name(self.model)
 
     def reward(self) -> float:
         """dm_control's reward of the current state, in [0, 1]."""
@@ -193,11 +201,8 @@ class TaskEnv(LimbEnv):
     def _initialise(self, seed: int | None) -> None:
         if seed is not None:
             self._task._random = _random(seed)
-        try:
-            with self._physics.reset_context():
-                self._task.initialize_episode(self._physics)
-        except suite.PhysicsError as error:
-            raise SimulationError(f"the reset of {self.task} gave an invalid state: {error}") from error
+        with self._physics.reset_context():
+            self._task.initialize_episode(self._physics)
         # dm_control's reset leaves warnings of discarded attempts (full contact buffers) behind.
         self._warnings[:] = 0
 
@@ -227,32 +232,48 @@ def _random(seed: int | None) -> np.random.RandomState:
 class ModelEnv(LimbEnv):
     """Any MJCF with one robot, limb features and no reward: for certificates and pictures."""
 
-    def __init__(self, path: str | Path, cone: str | None = None, direction: Any = None, target: tuple[str, str] | None = None,
-                 sensors: tuple[str, ...] = (), allow_loops: bool = False, control_timestep: float = 0.02,
-                 render_mode: str | None = None, width: int = 480, height: int = 360, camera: str | int | None = None) -> None:  # fmt: skip
+    def __init__(self, path: str | Path, cone: str | None = None, direction: Any = None, target: Any = None,
+                 limb: str | None = None, sensors: Sequence[str] = (), allow_loops: bool = False,
+                 control_timestep: float = 0.02, render_mode: str | None = None, width: int = 480, height: int = 360,
+                 camera: str | int | None = None) -> None:  # fmt: skip
         model = read_model(path)
-        if cone is not None:
-            tasks.check_cone(cone)
-            if cone == "elliptic":
-                model.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
-        heading = None if direction is None else tasks.check_direction(direction)
-        data = mujoco.MjData(model)
-        robot = Robot(model, data, from_model(model, allow_loops=allow_loops), heading, target)
+        tasks.set_cone(model, "default" if cone is None else cone)
+        robot = describe(model, mujoco.MjData(model), direction, target, limb, allow_loops)
         observer = Observer(limb_readings(robot, [readings.sensors(name, name) for name in sensors]))
         substeps = max(1, round(control_timestep / model.opt.timestep))
         super().__init__(robot, observer, substeps, tasks.EPISODE_STEPS, render_mode, width, height, camera)
-        self.cone = "elliptic" if model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC else "pyramidal"
+        self.task, self.cone = Path(path).name, tasks.cone_name(model)
 
     def _initialise(self, seed: int | None) -> None:
         mujoco.mj_resetData(self.model, self.data)
         if self.model.nkey:
             mujoco.mj_resetDataKeyframe(self.model, self.data, 0)
-        hinges = [j for j in range(self.model.njnt) if self.model.jnt_limited[j] and self.model.jnt_type[j] >= mujoco.mjtJoint.mjJNT_SLIDE]
+        hinges = [
+            j
+            for j in range(self.model.njnt)
+            if self.model.jnt_limited[j] and self.model.jnt_type[j] >= mujoco.mjtJoint.mjJNT_SLIDE
+        ]
         low, high = self.model.jnt_range[hinges].T
         address = self.model.jnt_qposadr[hinges]
         spread = 0.1 * (high - low) * self.np_random.uniform(-1, 1, len(hinges))
         self.data.qpos[address] = np.clip(self.data.qpos[address] + spread, low, high)
         mujoco.mj_forward(self.model, self.data)
+
+
+def describe(model: mujoco.MjModel, data: mujoco.MjData, direction: Any = None, target: Any = None, limb: str | None = None,
+             allow_loops: bool = False) -> Robot:  # fmt: skip
+    """The robot in a simulation, with the direction of travel or the target that its task has.
+
+    `direction` is three numbers; `target` is the name of a site, geom or body, or three numbers; `limb` names
+    what should reach it, by default the last limb.
+    """
+    morphology = from_model(model, allow_loops=allow_loops)
+    heading = None if direction is None else readings.check_direction(direction)
+    aim = None
+    if target is not None:
+        place = target if isinstance(target, str) else readings.check_triple("target", target)
+        aim = Target(place, morphology.limbs[-1].name if limb is None else limb)
+    return Robot(model, data, morphology, heading, aim)
 
 
 def read_model(path: str | Path) -> mujoco.MjModel:
@@ -269,7 +290,9 @@ def read_model(path: str | Path) -> mujoco.MjModel:
         raise ModelError(f"{str(path)!r} is not a valid MuJoCo model: {reason}") from None
 
 
-def make(task: str, features: str = "limb", cone: str | None = None, seed: int | None = None, **options: Any) -> TaskEnv:
+def make(
+    task: str, features: str = "limb", cone: str | None = None, seed: int | None = None, **options: Any
+) -> TaskEnv:
     """A task as a Gymnasium environment.
 
     `features` is `limb`, `limb-paper` or `joint`; `cone` is `default` or `elliptic`, by default the task's
@@ -282,4 +305,4 @@ def register() -> None:
     """Register every task with Gymnasium as `euda/<task>-v0`; harmless if done before."""
     for name in tasks.TASKS:
         if f"euda/{name}-v0" not in gymnasium.registry:
-            gymnasium.register(f"euda/{name}-v0", entry_point=cast(Any, TaskEnv), kwargs={"task": name})
+            gymnasium.register(f"euda/{name}-v0", entry_point="euda.body.environment:TaskEnv", kwargs={"task": name})

@@ -109,7 +109,9 @@ class Layout:
             raise LayoutError("a layout needs at least one field")
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
-            raise LayoutError(f"a layout names each field once, but {repeated[0]!r} appears {names.count(repeated[0])} times")
+            raise LayoutError(
+                f"a layout names each field once, but {repeated[0]!r} appears {names.count(repeated[0])} times"
+            )
 
     # -- shape -----------------------------------------------------------------------------------------
 
@@ -192,7 +194,9 @@ class Layout:
             raise LayoutError(f"rotate needs a NumPy, JAX or PyTorch array, not {type(x).__name__}") from None
         array: Any = x
         if array.ndim < 1 or array.shape[-1] != self.dim:
-            raise LayoutError(f"this layout describes observations of size {self.dim}, not an array of shape {tuple(array.shape)}")
+            raise LayoutError(
+                f"this layout describes observations of size {self.dim}, not an array of shape {tuple(array.shape)}"
+            )
         if not xp.isdtype(array.dtype, "real floating"):
             raise LayoutError(f"rotate needs floating point observations, not {array.dtype}")
         device = array_api_compat.device(array)
@@ -214,9 +218,14 @@ class Layout:
         for field in self.fields:
             where = self.slices[field.name]
             entries = f"{where.start}:{where.stop}"
-            rows.append((field.name, field.kind.value, str(field.count), entries, field.frame, field.unit, " ".join(field.of)))
+            rows.append(
+                (field.name, field.kind.value, str(field.count), entries, field.frame, field.unit, " ".join(field.of))
+            )
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-        lines = ["  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in rows]
+        lines = [
+            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]]).rstrip()
+            for row in rows
+        ]
         return "\n".join([*lines, f"{self.dim} numbers in {len(self.fields)} fields"])
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -235,10 +244,21 @@ class Layout:
             try:
                 kind = Kind(row["kind"])
             except ValueError:
-                raise LayoutError(f"field {row.get('name')!r}: unknown kind {row['kind']!r}, valid are {_kinds()}") from None
+                raise LayoutError(
+                    f"field {row.get('name')!r}: unknown kind {row['kind']!r}, valid are {_kinds()}"
+                ) from None
             except (KeyError, TypeError):
                 raise LayoutError(f"a stored field needs at least name and kind, not {row!r}") from None
-            fields.append(Field(row["name"], kind, row.get("count", 1), tuple(row.get("of", ())), row.get("frame", "world"), row.get("unit", "")))
+            fields.append(
+                Field(
+                    row["name"],
+                    kind,
+                    row.get("count", 1),
+                    tuple(row.get("of", ())),
+                    row.get("frame", "world"),
+                    row.get("unit", ""),
+                )
+            )
         return Layout(tuple(fields))
 
 

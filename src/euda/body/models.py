@@ -69,7 +69,19 @@ def build(domain: str) -> mujoco.MjModel:
         return spec.compile()
 
 
-_KEPT = ("stiffness", "damping", "armature", "solimp_limit", "solref_limit", "limited", "range", "pos", "axis", "frictionloss", "margin")
+_KEPT = (
+    "stiffness",
+    "damping",
+    "armature",
+    "solimp_limit",
+    "solref_limit",
+    "limited",
+    "range",
+    "pos",
+    "axis",
+    "frictionloss",
+    "margin",
+)
 
 
 def _three_hinges(spec: Any, body: Any, hinge: Any, gear: float, variant: Variant) -> None:
@@ -82,7 +94,11 @@ def _three_hinges(spec: Any, body: Any, hinge: Any, gear: float, variant: Varian
     if variant.damping is not None:
         added["damping"] = (variant.damping, 0.0, 0.0)  # MjSpec: coefficients of a polynomial in the rate
     spec.delete(hinge)
-    rows = ((name + ADDED[0], _YAW, variant.yaw_gear, added), (name + ADDED[1], _ROLL, variant.roll_gear, added), (name, None, 1.0, {}))
+    rows = (
+        (name + ADDED[0], _YAW, variant.yaw_gear, added),
+        (name + ADDED[1], _ROLL, variant.roll_gear, added),
+        (name, None, 1.0, {}),
+    )
     for joint_name, axis, share, changes in rows:
         values = kept | changes | ({} if axis is None else {"axis": axis})
         joint = body.add_joint(name=joint_name, type=mujoco.mjtJoint.mjJNT_HINGE)

@@ -153,7 +153,9 @@ def _robot(model: mujoco.MjModel) -> int:
         raise ModelError("no actuator of the model drives a moving body of it")
     if len(tops) > 1:
         names = ", ".join(repr(_name(model, _BODY, top, "body")) for top in tops)
-        raise ModelError(f"the model holds {len(tops)} robots ({names}): limb features describe one tree, so give one robot")
+        raise ModelError(
+            f"the model holds {len(tops)} robots ({names}): limb features describe one tree, so give one robot"
+        )
     return tops[0]
 
 
@@ -192,7 +194,9 @@ def _refuse_loops(model: mujoco.MjModel, mount: int) -> None:
     for constraint in range(model.neq):
         if mujoco.mjtEq(model.eq_type[constraint]) not in closing or not model.eq_active0[constraint]:
             continue
-        first, second = (_eq_body(model, constraint, int(i)) for i in (model.eq_obj1id[constraint], model.eq_obj2id[constraint]))
+        first, second = (
+            _eq_body(model, constraint, int(i)) for i in (model.eq_obj1id[constraint], model.eq_obj2id[constraint])
+        )
         ends = [b for b in (first, second) if b != 0]
         if any(_top(model, b) == mount for b in ends):
             names = " and ".join(repr(_name(model, _BODY, b, "world")) for b in (first, second))

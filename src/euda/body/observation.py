@@ -70,8 +70,14 @@ def limb_paper_readings(robot: Robot, sensory: Sequence[Make] = ()) -> list[Read
 def _root(robot: Robot) -> list[Reading]:
     root = [robot.morphology.root]
     if root[0].body == 0:
-        return [readings.mount_rotation(robot, "root_rotation"), readings.angular_velocity(robot, "root_angular_velocity", root)]
-    return [readings.rotation(robot, "root_rotation", root), readings.angular_velocity(robot, "root_angular_velocity", root)]
+        return [
+            readings.mount_rotation(robot, "root_rotation"),
+            readings.angular_velocity(robot, "root_angular_velocity", root),
+        ]
+    return [
+        readings.rotation(robot, "root_rotation", root),
+        readings.angular_velocity(robot, "root_angular_velocity", root),
+    ]
 
 
 def _axes(robot: Robot, limbs: Sequence[readings.Limb]) -> list[Reading]:

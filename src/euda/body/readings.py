@@ -22,6 +22,15 @@ Write = Callable[[], None]
 
 
 @dataclasses.dataclass(frozen=True)
+class Target:
+    """A point to reach: a named site, geom or body, or a fixed place in the world [3] (m)."""
+
+    place: str | np.ndarray
+    limb: str
+    """Name of the site, geom or body of the robot that should reach it."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Robot:
     """A robot in a simulation: where readings read from."""
 
@@ -30,8 +39,7 @@ class Robot:
     morphology: Morphology
     direction: np.ndarray | None = None
     """The task's direction of travel t, a unit vector in the world; read anew at every observation."""
-    target: tuple[str, str] | None = None
-    """Names of the target point and of the point of the robot that should reach it."""
+    target: Target | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,6 +217,26 @@ def _names(limbs: Sequence[Limb]) -> tuple[str, ...]:
 # -- task features ---------------------------------------------------------------------------------------
 
 
+def check_triple(what: str, value: object) -> np.ndarray:
+    """Three finite numbers [3]; says in one sentence what else it is."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise EudaError(f"a {what} is three numbers (x, y, z), not {value!r}") from None
+    if array.shape != (3,) or not np.isfinite(array).all():
+        raise EudaError(f"a {what} is three finite numbers (x, y, z), not {value!r}")
+    return array
+
+
+def check_direction(value: object) -> np.ndarray:
+    """A direction of travel as a unit vector [3]."""
+    array = check_triple("direction", value)
+    norm = float(np.linalg.norm(array))
+    if norm == 0:
+        raise EudaError("a direction must not be zero")
+    return array / norm
+
+
 def direction(robot: Robot) -> Reading:
     """t: the unit vector along which the task wants the robot to travel."""
     if robot.direction is None:
@@ -220,7 +248,8 @@ def to_target(robot: Robot, kind: Kind = Kind.VECTOR) -> Reading:
     """t = p_target - p_limb (m), in three dimensions or, as dm_control observes it, in the plane."""
     if robot.target is None:
         raise EudaError("this task has no target to observe")
-    target, limb = (point(robot.model, robot.data, name)[: kind.width] for name in robot.target)
+    place, limb = robot.target.place, point(robot.model, robot.data, robot.target.limb)[: kind.width]
+    target = (point(robot.model, robot.data, place) if isinstance(place, str) else place)[: kind.width]
     field = Field("to_target", kind, 1, unit="m")
     return Reading(field, lambda out: lambda: np.subtract(target, limb, out=out))
 
@@ -352,7 +381,9 @@ def sensors(name: str, *names: str, transform: Callable[..., Any] | None = None)
         kind, frame = kinds.pop()
         if transform is not None and kind is not Kind.SCALAR:
             raise EudaError(f"a nonlinear transform of the world vector {names[0]!r} would not turn like a vector")
-        index = np.concatenate([np.arange(a := int(robot.model.sensor_adr[i]), a + int(robot.model.sensor_dim[i])) for i in ids])
+        index = np.concatenate(
+            [np.arange(a := int(robot.model.sensor_adr[i]), a + int(robot.model.sensor_dim[i])) for i in ids]
+        )
         count = len(index) // kind.width
         of = names if count == len(names) else ()
         return _sensor_reading(Field(name, kind, count, of, frame=frame), robot.data.sensordata, index, transform)
@@ -360,7 +391,9 @@ def sensors(name: str, *names: str, transform: Callable[..., Any] | None = None)
     return make
 
 
-def _sensor_reading(field: Field, source: np.ndarray, index: np.ndarray, transform: Callable[..., Any] | None) -> Reading:
+def _sensor_reading(
+    field: Field, source: np.ndarray, index: np.ndarray, transform: Callable[..., Any] | None
+) -> Reading:
     view = _rows(source, index.tolist())
 
     def bind(out: np.ndarray) -> Write:
@@ -413,7 +446,9 @@ def sensor_kind(model: mujoco.MjModel, sensor: int) -> tuple[Kind, Any]:
         if model.sensor_refid[sensor] >= 0 and model.sensor_reftype[sensor] != mujoco.mjtObj.mjOBJ_UNKNOWN.value:
             return Kind.SCALAR, "body"
         if model.sensor_cutoff[sensor] > 0:
-            raise EudaError(f"sensor {name!r} clips each component of a world vector, which then turns in no simple way: remove its cutoff")
+            raise EudaError(
+                f"sensor {name!r} clips each component of a world vector, which then turns in no simple way: remove its cutoff"
+            )
         return _WORLD_FRAME[kind], "world"
     if kind in _BODY_FRAME:
         return Kind.SCALAR, "body"

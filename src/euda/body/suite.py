@@ -36,7 +36,19 @@ from dm_control.suite import cheetah, common, hopper, humanoid, quadruped, reach
 from dm_control.utils import rewards
 
 # dm_control is imported here only, behind the guard above; other modules take it from this one.
-__all__ = ["PHYSICS", "Environment", "PhysicsError", "cheetah", "common", "fast_reward", "hopper", "load", "quiet_compile", "walker", "wrapper"]
+__all__ = [
+    "PHYSICS",
+    "Environment",
+    "PhysicsError",
+    "cheetah",
+    "common",
+    "fast_reward",
+    "hopper",
+    "load",
+    "quiet_compile",
+    "walker",
+    "wrapper",
+]
 
 FORWARD = (1.0, 0.0, 0.0)
 """dm_control's locomotion tasks run along +x."""
@@ -232,6 +244,10 @@ def _with_fast_tolerance(function: Callable[..., Any]) -> Callable[..., Any]:
     names = dict(function.__globals__)
     names["rewards"] = _FAST_REWARDS
     for helper, value in list(names.items()):  # helpers of the same module, such as quadruped's _upright_reward
-        if isinstance(value, types.FunctionType) and value.__globals__ is function.__globals__ and "rewards" in value.__code__.co_names:
+        if (
+            isinstance(value, types.FunctionType)
+            and value.__globals__ is function.__globals__
+            and "rewards" in value.__code__.co_names
+        ):
             names[helper] = types.FunctionType(value.__code__, names, helper, value.__defaults__)
     return types.FunctionType(function.__code__, names, function.__name__, function.__defaults__)

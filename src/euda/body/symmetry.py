@@ -50,7 +50,9 @@ def heading_joint(robot: Robot) -> int:
         mujoco.mju_rotVecQuat(axis, model.jnt_axis[joint], model.body_quat[mount])
     hinge = model.body_jntnum[mount] == 1 and mujoco.mjtJoint(model.jnt_type[joint]) == mujoco.mjtJoint.mjJNT_HINGE
     if robot.morphology.base != "fixed" or not hinge or abs(axis[2] - 1.0) > 1e-12 or model.jnt_limited[joint]:
-        raise EudaError("the layout has a HEADING, but the robot's base has no unlimited hinge about the vertical to turn")
+        raise EudaError(
+            "the layout has a HEADING, but the robot's base has no unlimited hinge about the vertical to turn"
+        )
     return joint
 
 
@@ -82,10 +84,8 @@ class Turn:
         for body in self._mountings(robot):
             model.body_pos[body] = matrix @ model.body_pos[body]
             model.body_quat[body] = _multiply(quaternion, model.body_quat[body])
-        if robot.target is not None:
-            for places, owner in ((model.geom_pos, _world_geom(model, robot.target[0])), (model.site_pos, _world_site(model, robot.target[0]))):
-                if owner is not None:
-                    places[owner] = matrix @ places[owner]
+        for place in target_places(robot):
+            place[:] = matrix @ place
 
     def direction(self, robot: Robot) -> None:
         """Turn the direction of travel in place."""
@@ -94,16 +94,11 @@ class Turn:
 
     def _mountings(self, robot: Robot) -> list[int]:
         """Bodies under the world with joints other than a free one somewhere in their tree."""
-        model, bodies = robot.model, []
+        model = robot.model
         free = {int(model.jnt_bodyid[joint]) for joint in free_joints(model)}
         moving = {robot.morphology.mount, *(int(model.body_rootid[b]) for b in robot.morphology.objects)}
-        for body in sorted(moving - free):
-            if not (self.by_heading and body == robot.morphology.mount):
-                bodies.append(body)
-        target = robot.target and mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, robot.target[0])
-        if target and target > 0 and model.body_parentid[target] == 0 and target not in moving:
-            bodies.append(target)  # a static or mocap body that marks the target
-        return bodies
+        kept = {robot.morphology.mount} if self.by_heading else set()
+        return sorted(moving - free - kept)
 
 
 def turned_model_arrays(model: mujoco.MjModel) -> dict[str, np.ndarray]:
@@ -117,11 +112,21 @@ def put_back(model: mujoco.MjModel, arrays: dict[str, np.ndarray]) -> None:
         getattr(model, name)[:] = values
 
 
-def _world_geom(model: mujoco.MjModel, name: str) -> int | None:
-    index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name)
-    return index if index >= 0 and model.geom_bodyid[index] == 0 else None
-
-
-def _world_site(model: mujoco.MjModel, name: str) -> int | None:
-    index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, name)
-    return index if index >= 0 and model.site_bodyid[index] == 0 else None
+def target_places(robot: Robot) -> list[np.ndarray]:
+    """Views of where a target that belongs to the world is put: nothing else would turn it."""
+    model, target = robot.model, robot.target
+    if target is None:
+        return []
+    if not isinstance(target.place, str):
+        return [target.place]
+    owners = (
+        ("site", model.site_pos, model.site_bodyid),
+        ("geom", model.geom_pos, model.geom_bodyid),
+        ("body", model.body_pos, model.body_parentid),
+    )
+    for what, places, parents in owners:  # the order in which readings.point looks names up
+        index = mujoco.mj_name2id(model, getattr(mujoco.mjtObj, f"mjOBJ_{what.upper()}"), target.place)
+        if index >= 0:
+            is_static = parents[index] == 0 and (what != "body" or model.body_jntnum[index] == 0)
+            return [places[index]] if is_static else []
+    return []

@@ -6,17 +6,20 @@ A new task is a new row. What differs between tasks lives here and nowhere else.
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import mujoco
 import numpy as np
 
-from euda.body import models, readings, suite
+from euda.body import readings
 from euda.body.layout import Kind
 from euda.body.morphology import Morphology, from_model
 from euda.body.observation import Observer, check_features, limb_paper_readings, limb_readings
-from euda.body.readings import Make, Robot
-from euda.errors import EudaError, unknown
+from euda.body.readings import Make, Robot, Target
+from euda.errors import unknown
+
+if TYPE_CHECKING:
+    from dm_control.rl.control import Environment
 
 Cone = Literal["default", "elliptic"]
 CONES = ("default", "elliptic")
@@ -39,8 +42,8 @@ class Task:
     """Readings that `limb` has anyway."""
     travels: bool = False
     """Rewarded for speed along a direction, which then belongs to the state."""
-    target: tuple[str, str] | None = None
-    """Rewarded for bringing the second named point to the first."""
+    target: Target | None = None
+    """Rewarded for bringing a limb to a target, the vector to which then belongs to the state."""
     is_3d_variant: bool = False
     steps: int = 2_000_000
     """Environment steps of the published protocol."""
@@ -123,9 +126,20 @@ TASKS: dict[str, Task] = {
             readings.sensors("torso_velocity", "velocimeter"),
             _UPRIGHT,
             readings.sensors("imu", "imu_accel", "imu_gyro"),
-            readings.sensors("force_torque", *(f"{what}_toe_{leg}" for what in ("force", "torque") for leg in _LEGS), transform=np.arcsinh),
+            readings.sensors(
+                "force_torque",
+                *(f"{what}_toe_{leg}" for what in ("force", "torque") for leg in _LEGS),
+                transform=np.arcsinh,
+            ),
         ),
-        sensory=(_FORCE, _TORQUE, _UPRIGHT, readings.sensors("gyro", "imu_gyro"), readings.sensors("acceleration", "imu_accel"), *_QUADRUPED_STATE),
+        sensory=(
+            _FORCE,
+            _TORQUE,
+            _UPRIGHT,
+            readings.sensors("gyro", "imu_gyro"),
+            readings.sensors("acceleration", "imu_accel"),
+            *_QUADRUPED_STATE,
+        ),
     ),
     "reacher_hard": Task(
         "reacher",
@@ -136,7 +150,7 @@ TASKS: dict[str, Task] = {
             lambda robot: readings.to_target(robot, Kind.PLANAR),
             _VELOCITY,
         ),
-        target=("target", "finger"),
+        target=Target("target", "finger"),
     ),
     "humanoid_run": _humanoid("run"),
     "humanoid_stand": _humanoid("stand"),
@@ -150,25 +164,31 @@ def find(name: str) -> Task:
     return TASKS[name]
 
 
-def check_cone(cone: str) -> None:
-    """Refuse a friction cone that is not offered."""
+def set_cone(model: mujoco.MjModel, cone: str) -> None:
+    """Leave the model's friction cone as it is (`default`) or make it elliptic."""
     if cone not in CONES:
         raise unknown("cone", cone, CONES)
+    if cone == "elliptic":
+        model.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
 
 
-def load(name: str, cone: str | None = None, random: np.random.RandomState | None = None) -> suite.Environment:
+def cone_name(model: mujoco.MjModel) -> str:
+    """The friction cone that a model really has."""
+    return "elliptic" if int(model.opt.cone) == int(mujoco.mjtCone.mjCONE_ELLIPTIC) else "pyramidal"
+
+
+def load(name: str, cone: str | None = None, random: np.random.RandomState | None = None) -> Environment:
     """The dm_control environment (physics, task, timing) behind a task, with the cone asked for."""
+    from euda.body import models, suite  # dm_control takes a second to import: not for the table alone
+
     row = find(name)
-    cone = row.default_cone if cone is None else cone
-    check_cone(cone)
     random = np.random.RandomState() if random is None else random
     environment = models.load(row.domain, random) if row.is_3d_variant else suite.load(row.domain, row.task, random)
-    if cone == "elliptic":
-        environment.physics.model.ptr.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    set_cone(environment.physics.model.ptr, row.default_cone if cone is None else cone)
     return environment
 
 
-def robot(name: str, environment: suite.Environment) -> Robot:
+def robot(name: str, environment: Environment) -> Robot:
     """The robot of a loaded task; its direction is the array that the reward reads."""
     row, physics = find(name), environment.physics
     model = physics.model.ptr
@@ -212,22 +232,7 @@ def summary(name: str) -> Summary:
     body = robot(name, environment)
     limbs: Morphology = body.morphology
     sizes = {features: observer(name, body, features).layout.dim for features in ("limb", "limb-paper", "joint")}
-    cone = "elliptic" if body.model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC else "pyramidal"
     return Summary(
         name, limbs.n, limbs.d1, limbs.count(1), limbs.count(2), limbs.count(3), int(body.model.nu), sizes, EPISODE_STEPS,
-        environment.control_timestep(), cone,
+        environment.control_timestep(), cone_name(body.model),
     )  # fmt: skip
-
-
-def check_direction(direction: object) -> np.ndarray:
-    """A direction of travel as a unit vector [3]; refuses wrong sizes, zeros and non-finite numbers."""
-    try:
-        array = np.asarray(direction, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise EudaError(f"a direction is three numbers, not {direction!r}") from None
-    if array.shape != (3,):
-        raise EudaError(f"a direction is three numbers (x, y, z), not {direction!r} of shape {array.shape}")
-    norm = np.linalg.norm(array)
-    if not np.isfinite(norm) or norm == 0:
-        raise EudaError(f"a direction must be finite and not zero, not {direction!r}")
-    return array / norm

@@ -1,0 +1,84 @@
+"""Helpers with which users test their own features, networks and policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from euda.body.layout import Kind, Layout
+
+
+def random_observations(layout: Layout, count: int, rng: np.random.Generator, scale: float = 1.0) -> np.ndarray:
+    """Random observations [count, dim] (float64) that are valid for their kinds: angles in [-π, π), unit quaternions."""
+    x = scale * rng.standard_normal((count, layout.dim))
+    for field in layout:
+        where = layout.slices[field.name]
+        if field.kind is Kind.HEADING:
+            x[:, where] = rng.uniform(-np.pi, np.pi, (count, field.dim))
+        if field.kind is Kind.QUATERNION:
+            quaternions = x[:, where].reshape(count, -1, 4)
+            x[:, where] = (quaternions / np.linalg.norm(quaternions, axis=-1, keepdims=True)).reshape(count, -1)
+    return x
+
+
+def assert_equivariant(
+    function: Callable[..., Any],
+    inputs: Layout | Sequence[Layout | int],
+    output: Layout | None = None,
+    *,
+    samples: int = 64,
+    tolerance: float = 1e-5,
+    seed: int = 0,
+    dtype: Any = np.float32,
+    convert: Callable[[np.ndarray], Any] = np.asarray,
+) -> None:
+    """Assert that turning the inputs and applying `function` is applying it and turning the output.
+
+    `function` takes one batch [samples, dim] per input. An input given as a whole number n is n numbers that
+    do not turn, such as an action. `output` is the layout of the result, or None if it must not change.
+    `convert` makes the arrays the function wants (for example `jax.numpy.asarray` or `torch.as_tensor`).
+
+    >>> from euda import Field, Kind, Layout
+    >>> layout = Layout((Field("velocity", Kind.VECTOR),))
+    >>> assert_equivariant(lambda x: (x**2).sum(-1), layout)
+    """
+    rng = np.random.default_rng(seed)
+    layouts = [inputs] if isinstance(inputs, Layout) else list(inputs)
+    yaws = rng.uniform(0, 2 * np.pi, samples)
+    plain: list[np.ndarray] = []
+    turned: list[np.ndarray] = []
+    for layout in layouts:
+        x = (
+            random_observations(layout, samples, rng)
+            if isinstance(layout, Layout)
+            else rng.standard_normal((samples, layout))
+        )
+        plain.append(x.astype(dtype))
+        turned.append((layout.rotate(x, yaws) if isinstance(layout, Layout) else x).astype(dtype))
+    before = np.asarray(function(*map(convert, plain)), dtype=np.float64)
+    after = np.asarray(function(*map(convert, turned)), dtype=np.float64)
+    if before.shape[:1] != (samples,):
+        raise AssertionError(
+            f"the function must return one result per sample ({samples}), not an array of shape {before.shape}"
+        )
+    expected = before if output is None else output.rotate(before, yaws)
+    difference = _difference(after, expected, output)
+    worst = float(difference.max()) / max(1.0, float(np.abs(before).max()))
+    if not worst <= tolerance:
+        sample = int(np.unravel_index(int(np.argmax(difference)), difference.shape)[0])
+        raise AssertionError(
+            f"not equivariant: relative error {worst:.3g} > {tolerance:g} at yaw {yaws[sample]:.4f} rad (sample {sample} of {samples})"
+        )
+
+
+def _difference(after: np.ndarray, expected: np.ndarray, output: Layout | None) -> np.ndarray:
+    """Absolute differences; headings modulo a full turn."""
+    difference = np.abs(after - expected)
+    for field in output or ():
+        if field.kind is Kind.HEADING:
+            where = output.slices[field.name]  # pyright: ignore[reportOptionalMemberAccess]
+            wrapped = np.remainder(after[..., where] - expected[..., where] + np.pi, 2 * np.pi) - np.pi
+            difference[..., where] = np.abs(wrapped)
+    return difference
