@@ -57,7 +57,7 @@ class DDPG:
     def deviation(self, step: Any) -> Any:
         """σ(t): from stddev_start to stddev_end, linear over stddev_steps environment steps."""
         config = self.config
-        done = (jnp if isinstance(step, jax.Array) else np).clip(step / config.stddev_steps, 0.0, 1.0)
+        done = min(step / config.stddev_steps, 1.0) if isinstance(step, int) else jnp.minimum(step / config.stddev_steps, 1.0)
         return config.stddev_start + (config.stddev_end - config.stddev_start) * done
 
     def mode(self, outputs: Any) -> Any:
@@ -69,7 +69,7 @@ class DDPG:
         action = generator.standard_normal(outputs.shape, np.float32)
         action *= np.float32(self.deviation(step))
         action += np.tanh(outputs)
-        return np.clip(action, -1.0, 1.0, out=action)
+        return np.minimum(np.maximum(action, -1.0, out=action), 1.0, out=action)
 
     # -- losses ----------------------------------------------------------------------------------------
 

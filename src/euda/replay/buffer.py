@@ -76,7 +76,7 @@ class ReplayBuffer:
         self._arrays = _arrays(shapes, None if folder is None else Path(folder))
         self._observation, self._action = self._arrays["observation"], self._arrays["action"]
         self._outcome, self._start = self._arrays["outcome"], self._arrays["start"]
-        self._ahead = np.arange(n_step)
+        self._gamma = np.float32(discount)
         self._observations = 0  # ever inserted; the newest lies in slot (observations - 1) % slots
         self._transitions = 0  # ever inserted; transition t starts in slot start[t % slots]
         self._oldest = 0  # the first transition that is still live
@@ -133,21 +133,21 @@ class ReplayBuffer:
 
     def _windows(self, start: npt.NDArray[np.int64]) -> Transition:
         """The n-step transitions that begin in the slots `start` [B]."""
-        slots = start[:, None] + self._ahead
-        outcome = self._outcome.take(slots, axis=0, mode="wrap")
-        reward, factor = outcome[..., _REWARD], outcome[..., _DISCOUNT] * np.float32(self.discount)
-        stop = (outcome[..., _LAST] != 0) | (slots % self._slots == self._head)
-        inside = ~np.logical_or.accumulate(stop, axis=1)  # [B, n]: whether the window has a j-th action; column 0 is all true
-        discount = np.multiply.accumulate(np.where(inside, factor, np.float32(1)), axis=1)
-        total = reward[:, 0].copy()
+        reach = (self._head - start) % self._slots  # how many actions lie between the start and the newest observation
+        outcome = self._outcome.take(start, axis=0, mode="wrap")
+        reward, discount = outcome[:, _REWARD].copy(), outcome[:, _DISCOUNT] * self._gamma
+        inside, end = np.ones(len(start), bool), start + 1
         for j in range(1, self.n_step):
-            total += np.where(inside[:, j], discount[:, j - 1] * reward[:, j], np.float32(0))
-        end = start + inside.sum(axis=1)
+            outcome = self._outcome.take(start + j, axis=0, mode="wrap")
+            inside &= (reach > j) & (outcome[:, _LAST] == 0)
+            reward += inside * discount * outcome[:, _REWARD]
+            discount *= np.where(inside, outcome[:, _DISCOUNT] * self._gamma, np.float32(1))
+            end += inside
         return Transition(
             self._observation.take(start, axis=0, mode="wrap"),
             self._action.take(start, axis=0, mode="wrap"),
-            total,
-            np.ascontiguousarray(discount[:, -1]),
+            reward,
+            discount,
             self._observation.take(end, axis=0, mode="wrap"),
         )
 

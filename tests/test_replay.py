@@ -1,0 +1,295 @@
+"""Replay: windows against a brute-force reference, uniform sampling, exact resume, honest allocation."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from euda.errors import EudaError
+from euda.replay.buffer import ReplayBuffer, Transition
+
+DIM, ACTIONS = 3, 2
+
+
+class Source:
+    """Numbers that name themselves: every observation and action is unique, so a sample tells where it came from."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.count = 0
+        self.generator = np.random.default_rng(seed)
+
+    def observation(self) -> np.ndarray:
+        self.count += 1
+        return np.array([self.count, self.count + 0.25, -self.count], np.float32)
+
+    def step(self, terminal: bool = False) -> tuple[np.ndarray, float, float, np.ndarray]:
+        next_observation = self.observation()
+        discount = 0.0 if terminal else float(self.generator.choice([1.0, 0.5]))
+        return np.array([self.count, -1], np.float32), float(self.generator.normal()), discount, next_observation
+
+
+Episode = tuple[list[np.ndarray], list[tuple[np.ndarray, float, float]]]
+
+
+def fill(buffer: ReplayBuffer, lengths: list[int], source: Source, terminal: bool = False) -> list[Episode]:
+    """Insert whole episodes and return them as plain lists."""
+    episodes = []
+    for length in lengths:
+        observations: list[np.ndarray] = [source.observation()]
+        steps: list[tuple[np.ndarray, float, float]] = []
+        buffer.start(observations[0])
+        for i in range(length):
+            action, reward, discount, following = source.step(terminal and i == length - 1)
+            buffer.step(action, reward, discount, following)
+            observations.append(following)
+            steps.append((action, reward, discount))
+        episodes.append((observations, steps))
+    return episodes
+
+
+def brute_force(episodes: list[Episode], n: int, gamma: float) -> dict[int, tuple[Any, ...]]:
+    """Every transition by the number of its start observation, from the definition."""
+    table = {}
+    for observations, steps in episodes:
+        for i in range(len(steps)):
+            reward, discount, k = 0.0, 1.0, 0
+            while k < n and i + k < len(steps):
+                reward += discount * steps[i + k][1]
+                discount *= gamma * steps[i + k][2]
+                k += 1
+            table[int(observations[i][0])] = (observations[i], steps[i][0], reward, discount, observations[i + k])
+    return table
+
+
+def assert_equals(sample: Transition, table: dict[int, tuple[Any, ...]]) -> set[int]:
+    """Each row is the reference's; returns which starts were seen."""
+    seen = set()
+    for row in zip(*sample, strict=True):
+        name = int(row[0][0])
+        for value, expected in zip(row, table[name], strict=True):
+            np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-6)
+        seen.add(name)
+    return seen
+
+
+def last_live(episodes: list[Episode], capacity: int) -> set[int]:
+    """Numbers of the start observations among the last `capacity` observations."""
+    flat = [(int(o[0]), i < len(steps)) for observations, steps in episodes for i, o in enumerate(observations)]
+    return {name for name, is_start in flat[-capacity:] if is_start}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lengths=st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any),
+    n=st.integers(1, 5),
+    capacity=st.integers(2, 40),
+    slack=st.integers(0, 5),
+    terminal=st.booleans(),
+)
+def test_windows_equal_the_definition_and_cover_all_live_starts(
+    lengths: list[int], n: int, capacity: int, slack: int, terminal: bool
+) -> None:
+    buffer = ReplayBuffer(DIM, ACTIONS, capacity, n_step=n, discount=0.9, slack=slack)
+    episodes = fill(buffer, lengths, Source(), terminal)
+    live = last_live(episodes, capacity)
+    assert len(buffer) == len(live)
+    if live:
+        sample = buffer.sample(np.random.default_rng(0), 40 * len(live) + 100)
+        assert assert_equals(sample, brute_force(episodes, n, 0.9)) == live
+
+
+def test_time_limit_bootstraps_and_terminal_does_not() -> None:
+    for end_discount, expected in ((1.0, 0.5**2), (0.0, 0.0)):
+        buffer = ReplayBuffer(1, 1, 10, n_step=3, discount=0.5)
+        buffer.start([0.0])
+        buffer.step([0.0], 1.0, 1.0, [1.0])
+        buffer.step([0.0], 1.0, end_discount, [2.0])
+        buffer.start([9.0])
+        sample = buffer.sample(np.random.default_rng(0), 64)
+        first = sample.observation[:, 0] == 0
+        assert first.any() and (sample.discount[first] == expected).all()
+        assert (sample.reward[first] == 1.5).all() and (sample.next_observation[first] == 2).all()
+        assert not (sample.next_observation == 9).any()
+
+
+def test_sampling_is_uniform_over_stored_actions() -> None:
+    buffer = ReplayBuffer(DIM, ACTIONS, 100)
+    fill(buffer, [3, 1, 6], Source())
+    names, counts = np.unique(buffer.sample(np.random.default_rng(1), 20_000).observation[:, 0], return_counts=True)
+    assert len(names) == 10
+    assert np.sum((counts - 2000) ** 2 / 2000) < 30  # chi squared with 9 degrees of freedom: p < 0.0005
+
+
+def test_samples_are_fresh_contiguous_float32() -> None:
+    buffer = ReplayBuffer(DIM, ACTIONS, 100)
+    fill(buffer, [20], Source())
+    generator = np.random.default_rng(0)
+    first = buffer.sample(generator, 16)
+    kept = [array.copy() for array in first]
+    second = buffer.sample(generator, 16)
+    for array, copy, other in zip(first, kept, second, strict=True):
+        assert array.dtype == np.float32 and array.flags.c_contiguous
+        assert not np.shares_memory(array, other) and np.array_equal(array, copy)
+    assert not np.array_equal(first.observation, second.observation)
+
+
+def test_generator_state_survives_json() -> None:
+    buffer = ReplayBuffer(DIM, ACTIONS, 100)
+    fill(buffer, [20], Source())
+    generator = np.random.default_rng(3)
+    buffer.sample(generator, 7)
+    stored = json.dumps(generator.bit_generator.state)
+    expected = buffer.sample(generator, 32)
+    again = np.random.default_rng()
+    again.bit_generator.state = json.loads(stored)
+    assert all(np.array_equal(a, b) for a, b in zip(expected, buffer.sample(again, 32), strict=True))
+
+
+# -- resume --------------------------------------------------------------------------------------------
+
+EVENTS = st.lists(st.sampled_from(["step"] * 6 + ["start", "checkpoint", "crash"]), min_size=5, max_size=120)
+
+
+def play(buffer: ReplayBuffer, log: list[tuple[str, Any]]) -> None:
+    for kind, values in log:
+        buffer.start(values) if kind == "start" else buffer.step(*values)
+
+
+@settings(max_examples=80, deadline=None)
+@given(events=EVENTS, capacity=st.integers(2, 25), generation=st.integers(0, 1), n=st.integers(1, 4))
+def test_resumed_equals_uninterrupted(tmp_path_factory: Any, events: list[str], capacity: int, generation: int, n: int) -> None:
+    """Crash at any moment, reopen the files, restore either of the last two checkpoints, go on: the same samples."""
+    slack, interval = 16, 8
+    folder = tmp_path_factory.mktemp("replay")
+
+    def make(where: Path | None) -> ReplayBuffer:
+        return ReplayBuffer(DIM, ACTIONS, capacity, n_step=n, slack=slack, folder=where)
+
+    source, buffer = Source(), make(folder)
+    log: list[tuple[str, Any]] = [("start", source.observation())]
+    play(buffer, log)
+    checkpoints = [(buffer.state(), len(log))]
+    for event in events:
+        if event in ("step", "start"):
+            log.append(("start", source.observation()) if event == "start" else ("step", source.step()))
+            play(buffer, log[-1:])
+        if event == "checkpoint" or len(log) - checkpoints[-1][1] == interval:
+            checkpoints = [*checkpoints[-1:], (buffer.state(), len(log))]
+        if event == "crash":
+            state, length = checkpoints[-1 - min(generation, len(checkpoints) - 1)]
+            buffer = make(folder)
+            buffer.restore(state)
+            log, checkpoints = log[:length], [(state, length)]
+            source = Source(len(log))
+            source.count = 1000 * len(log)
+        reference = make(None)
+        play(reference, log)
+        assert len(buffer) == len(reference)
+        if len(reference):
+            pair = [b.sample(np.random.default_rng(len(log)), 30) for b in (buffer, reference)]
+            assert all(np.array_equal(a, b) for a, b in zip(*pair, strict=True))
+
+
+def test_without_slack_the_old_contents_would_be_lost(tmp_path: Path) -> None:
+    """The trap that the slack is for is real: this is what the test above would miss if it could not fail."""
+    samples = {}
+    for slack in (0, 10):
+        buffer = ReplayBuffer(DIM, ACTIONS, 10, slack=slack, folder=tmp_path / str(slack))
+        source = Source()
+        fill(buffer, [30], source)
+        state, before = buffer.state(), buffer.sample(np.random.default_rng(0), 64)
+        for _ in range(10):
+            buffer.step(*source.step())
+        buffer.restore(state)
+        after = buffer.sample(np.random.default_rng(0), 64)
+        samples[slack] = all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+    assert samples == {0: False, 10: True}
+
+
+def test_state_is_small_arrays_and_checked() -> None:
+    buffer = ReplayBuffer(DIM, ACTIONS, 100)
+    fill(buffer, [20], Source())
+    state = buffer.state()
+    assert all(isinstance(value, np.ndarray) and value.dtype == np.int64 for value in state.values())
+    assert sum(value.nbytes for value in state.values()) < 100
+    with pytest.raises(EudaError, match="sizes"):
+        ReplayBuffer(DIM, ACTIONS, 99).restore(state)
+
+
+# -- files ---------------------------------------------------------------------------------------------
+
+
+def test_files_are_really_allocated_and_reopened(tmp_path: Path) -> None:
+    buffer = ReplayBuffer(50, 5, 10_000, slack=10, folder=tmp_path)
+    files = list(tmp_path.iterdir())
+    assert sum(file.stat().st_size for file in files) == buffer.nbytes
+    assert sum(file.stat().st_blocks * 512 for file in files) >= buffer.nbytes
+    buffer.start(np.ones(50))
+    buffer.step(np.ones(5), 1.0, 1.0, np.full(50, 2.0))
+    buffer.flush()
+    again = ReplayBuffer(50, 5, 10_000, slack=10, folder=tmp_path)
+    again.restore(buffer.state())
+    assert (again.sample(np.random.default_rng(0), 4).next_observation == 2).all()
+    with pytest.raises(EudaError, match="another size"):
+        ReplayBuffer(51, 5, 10_000, slack=10, folder=tmp_path)
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.posix_fallocate
+
+    def full(descriptor: int, offset: int, length: int) -> None:
+        if length > 1000:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor, offset, length)
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(EudaError, match=r"needs .* GB in .*too little space"):
+        ReplayBuffer(50, 5, 1000, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_memory_of_a_million_humanoid_transitions() -> None:
+    """182 features and 21 actions: raw means observation, action, reward, discount once per step."""
+    few = ReplayBuffer(182, 21, 1000, slack=0).nbytes / 1000
+    raw = 4 * (182 + 21 + 2)
+    assert few / raw < 1.02
+    million = few * (1_000_000 + 40_000) * 1.001  # slack of two checkpoints of 20 000 steps, one more observation per episode
+    assert million < 0.9e9 and million / (raw * 1e6) < 1.1
+
+
+def test_bad_input() -> None:
+    buffer = ReplayBuffer(DIM, ACTIONS, 100)
+    with pytest.raises(EudaError, match="empty"):
+        buffer.sample(np.random.default_rng(0))
+    with pytest.raises(EudaError, match="start"):
+        buffer.step([0, 0], 0.0, 1.0, [0, 0, 0])
+    buffer.start([0, 0, 0])
+    for reward, observation in ((np.nan, [0, 0, 0]), (0.0, [0, np.inf, 0])):
+        with pytest.raises(EudaError, match="finite"):
+            buffer.step([0, 0], reward, 1.0, observation)
+    assert len(buffer) == 0
+    for sizes in ((0, 1, 10), (1, 0, 10), (1, 1, 1)):
+        with pytest.raises(EudaError, match="sizes"):
+            ReplayBuffer(*sizes)
+
+
+def test_sampling_is_fast() -> None:
+    buffer = ReplayBuffer(66, 6, 20_000)
+    buffer.start(np.zeros(66))
+    for _ in range(19_000):
+        buffer.step(np.zeros(6), 0.0, 1.0, np.zeros(66))
+    generator, times = np.random.default_rng(0), []
+    for _ in range(300):
+        begin = time.perf_counter()
+        buffer.sample(generator, 256)
+        times.append(time.perf_counter() - begin)
+    assert np.quantile(times, 0.1) < 400e-6  # measured: about 65 µs; the bound is for busy machines
