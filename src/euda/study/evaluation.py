@@ -1,0 +1,114 @@
+"""Agent → returns: the mean return of episodes in environments of their own, without exploration noise.
+
+The episodes of an evaluation are stepped together and the policy is asked once for all of them. Their
+starts depend on the evaluation's seed and the training step only, so every run is judged on the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from euda.agents.agent import Agent, Algorithm, Floats, Program
+from euda.agents.ddpg import DDPG
+from euda.agents.networks import mlp_networks
+from euda.agents.sac import SAC
+from euda.body.environment import TaskEnv, make
+from euda.config import DDPGConfig
+from euda.errors import EudaError
+from euda.study import storage
+from euda.study.run import Run
+from euda.study.settings import RunConfig
+
+Policy = Callable[[Floats], Floats]
+"""Observations [B, dim] to actions [B, m]."""
+
+
+def seeds(seed: int, step: int, episodes: int) -> list[int]:
+    """The seeds of the episodes that judge every run at a training step."""
+    return np.random.SeedSequence([seed, step]).generate_state(episodes).tolist()
+
+
+def make_environment(config: RunConfig, render_mode: str | None = None, **options: object) -> TaskEnv:
+    """The environment of a run."""
+    environment = make(config.task, config.features, config.cone, render_mode=render_mode, **options)
+    environment.episode_steps = config.episode_steps
+    return environment
+
+
+class Evaluator:
+    """Environments of its own, made once and used for every evaluation."""
+
+    def __init__(self, config: RunConfig, episodes: int) -> None:
+        self._environments = [make_environment(config) for _ in range(episodes)]
+        self._steps = config.episode_steps
+
+    def __call__(self, policy: Policy, episode_seeds: Sequence[int]) -> list[float]:
+        """The return of one episode for each seed."""
+        environments = self._environments[: len(episode_seeds)]
+        observations = np.stack([e.reset(seed=seed)[0] for e, seed in zip(environments, episode_seeds, strict=True)])
+        returns = [0.0] * len(environments)
+        for _ in range(self._steps):
+            actions = policy(observations)
+            for i, environment in enumerate(environments):
+                observations[i], reward, *_ = environment.step(actions[i])
+                returns[i] += float(reward)
+        return returns
+
+
+def make_algorithm(config: RunConfig, features: int, actions: int) -> Algorithm:
+    """The learning rule of a run for observations and actions of these sizes."""
+    networks = mlp_networks(config.mlp)
+    if isinstance(config.learning, DDPGConfig):
+        return DDPG.make(features, actions, config.learning, networks)
+    return SAC.make(features, actions, config.learning, networks)
+
+
+def save_policy(run: Run, agent: Agent) -> None:
+    """Store the actor alone, beside the configuration."""
+    content = safetensors.numpy.save(
+        {"actor": np.array(agent.state["actor"])}, {"task": run.config.task, "method": run.config.method}
+    )
+    storage.write_atomically(run.policy, content)
+
+
+def load_policy(run: Run, environment: TaskEnv) -> tuple[Policy, int]:
+    """The policy of a run without noise, and the step it is from."""
+    found, _ = run.newest_checkpoint()
+    if found is not None:
+        actor, step = found.arrays.get("agent/actor"), found.step
+    elif run.policy.is_file():
+        actor, step = _stored_actor(run), run.config.steps
+    else:
+        raise EudaError(f"the run {str(run.folder)!r} has no checkpoint yet: train it a little longer")
+    algorithm = make_algorithm(run.config, environment.layout.dim, int(environment.model.nu))
+    expected = sum(int(np.prod(shape)) for shape in algorithm.actor.shapes.values())
+    if actor is None or actor.shape != (expected,) or actor.dtype != np.float32:
+        raise EudaError(f"the policy in {str(run.folder)!r} does not fit its configuration")
+    return Agent(Program(algorithm), {"actor": jnp.asarray(actor)}, jax.random.key(0)).act, step
+
+
+def _stored_actor(run: Run) -> np.ndarray | None:
+    with storage.readable_errors(run.policy, "read"):
+        content = run.policy.read_bytes()
+    try:
+        return safetensors.numpy.load(content).get("actor")
+    except safetensors.SafetensorError as error:
+        raise EudaError(f"{str(run.policy)!r} is damaged: {error}") from None
+
+
+def evaluate(run: Run, episodes: int, seed: int | None = None) -> tuple[int, list[float]]:
+    """The step of a run's newest policy and its returns; without a seed on the episodes of training's evaluation."""
+    if episodes < 1:
+        raise EudaError(f"episodes must be at least 1, not {episodes}")
+    config = run.config
+    evaluator = Evaluator(config, min(episodes, 10))
+    policy, step = load_policy(run, evaluator._environments[0])
+    chosen = seeds(config.evaluation.seed if seed is None else seed, step, episodes)
+    groups = [chosen[i : i + 10] for i in range(0, episodes, 10)]
+    return step, [value for group in groups for value in evaluator(policy, group)]

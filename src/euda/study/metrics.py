@@ -1,0 +1,181 @@
+"""Where the numbers of a run go: `metrics.jsonl` always, TensorBoard beside it, Weights & Biases or MLflow if asked.
+
+One JSON object per line with at least `event`, `step` and `seconds`:
+
+- `eval`: `return_mean` and `returns` of the evaluation episodes;
+- `train`: at the end of each training episode its number and `return`, and means of the losses since the last one;
+- `end`: the run has reached its steps.
+
+Everything but `seconds` is the same for the same configuration on the same machine, however often the
+run was interrupted: a run that goes on first cuts the file back to where its checkpoint was made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+from euda.errors import EudaError
+from euda.study import storage
+
+Event = Mapping[str, Any]
+
+
+class Sink(Protocol):
+    """Something that takes events."""
+
+    def write(self, event: Event) -> None:
+        """Take one event."""
+        ...
+
+    def close(self) -> None:
+        """Write what is left."""
+        ...
+
+
+class JsonLines:
+    """The record of a run, appended line by line; `size` is what a checkpoint remembers."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._path, self.size = path, size
+        with storage.readable_errors(path):
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+            found = os.fstat(self._descriptor).st_size
+            if found >= size:
+                os.ftruncate(self._descriptor, size)
+                os.lseek(self._descriptor, size, os.SEEK_SET)
+        if found < size:
+            os.close(self._descriptor)
+            raise storage.StorageError(
+                f"{str(path)!r} is damaged: it has {found} bytes, the checkpoint knows of {size}"
+            )
+
+    def write(self, event: Event) -> None:
+        """Append one line."""
+        line = (json.dumps(event, allow_nan=False) + "\n").encode()
+        with storage.readable_errors(self._path):
+            view = memoryview(line)
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+        self.size += len(line)
+
+    def sync(self) -> None:
+        """Bring all lines to the disk, before a checkpoint that counts on them."""
+        with storage.readable_errors(self._path):
+            os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+class TensorBoard:
+    """An event file that TensorBoard reads; written in place, without tensorboardX's thread and host name."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        from tensorboardX.proto import event_pb2
+        from tensorboardX.record_writer import RecordWriter
+
+        self._proto, self._path = event_pb2, folder
+        with storage.readable_errors(folder):
+            folder.mkdir(exist_ok=True)
+            self._writer = RecordWriter(str(folder / f"events.out.tfevents.{time.time():.6f}.euda"))
+            self._put(file_version="brain.Event:2")
+            if step:  # a run that goes on: what an earlier file says about later steps is void
+                started = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+                self._put(step=step + 1, session_log=started)
+
+    def write(self, event: Event) -> None:
+        """Add every number of the event under its own tag."""
+        from tensorboardX.proto.summary_pb2 import Summary
+
+        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(event).items()]
+        with storage.readable_errors(self._path):
+            self._put(step=event["step"], summary=Summary(value=values))
+            if event["event"] != "train":  # tensorboardX waits for the disk here: too slow for every episode
+                self._writer.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        with storage.readable_errors(self._path):
+            self._writer.close()
+
+    def _put(self, **content: Any) -> None:
+        self._writer.write(self._proto.Event(wall_time=time.time(), **content).SerializeToString())
+
+
+class WeightsAndBiases:
+    """Sends numbers to Weights & Biases (extra `wandb`)."""
+
+    def __init__(self, project: str, name: str, config: Mapping[str, Any]) -> None:
+        self._run = _extra("wandb").init(project=project, name=name, config=dict(config))
+
+    def write(self, event: Event) -> None:
+        """Log the numbers of one event; a step that was already sent before an interruption is ignored there."""
+        self._run.log(scalars(event), step=event["step"])
+
+    def close(self) -> None:
+        """Finish the upload."""
+        self._run.finish()
+
+
+class MLflow:
+    """Sends numbers to MLflow (extra `mlflow`)."""
+
+    def __init__(self, experiment: str, name: str, config: Mapping[str, Any]) -> None:
+        self._mlflow = _extra("mlflow")
+        self._mlflow.set_experiment(experiment)
+        self._mlflow.start_run(run_name=name)
+        self._mlflow.log_params(dict(_flat(config)))
+
+    def write(self, event: Event) -> None:
+        """Log the numbers of one event."""
+        self._mlflow.log_metrics(scalars(event), step=event["step"])
+
+    def close(self) -> None:
+        """Finish the run."""
+        self._mlflow.end_run()
+
+
+def scalars(event: Event) -> dict[str, float]:
+    """The numbers of an event by tag, for example `eval/return_mean`."""
+    kind = event["event"]
+    numbers = {key: value for key, value in event.items() if isinstance(value, int | float) and key != "step"}
+    return {f"{kind}/{key}": float(value) for key, value in numbers.items()}
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """The events of a `metrics.jsonl`; lines that are no events (cut off by a crash) are left out."""
+    if not path.is_file():
+        return
+    with storage.readable_errors(path, "read"), path.open("rb") as file:
+        for line in file:
+            event = None
+            with contextlib.suppress(ValueError):
+                event = json.loads(line)
+            if isinstance(event, dict) and {"event", "step", "seconds"} <= event.keys():
+                yield event
+
+
+def _extra(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise EudaError(
+            f"{name} is not installed: pip install 'euda[{name}]', or leave the flag --{name} out"
+        ) from None
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

@@ -1,0 +1,161 @@
+"""The configuration of a run: everything its numbers depend on, as frozen dataclasses and as JSON.
+
+Two runs with the same settings on the same machine are the same run; `identity` says so in sixteen
+characters. What does not change a number (core, display, trackers) is no part of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from euda.body import tasks
+from euda.body.observation import check_features
+from euda.config import AugmentationConfig, DDPGConfig, MLPConfig, ReplayConfig, SACConfig
+from euda.errors import EudaError, unknown
+from euda.study import methods
+from euda.study.methods import Method
+
+FORMAT = 1
+"""Of the run folder: raised when a newer euda can no longer go on with an older run."""
+LEARNING: dict[str, type[DDPGConfig] | type[SACConfig]] = {"ddpg": DDPGConfig, "sac": SACConfig}
+
+
+def _check_seed(name: str, seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise EudaError(f"{name} must be a whole number from 0 to 2**32 - 1, not {seed!r}")
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationConfig:
+    """How the policy is judged during training."""
+
+    every: int = 10_000
+    """Environment steps between two evaluations; the first is before any step."""
+    episodes: int = 10
+    """Episodes of one evaluation, all stepped together, without exploration noise."""
+    seed: int = 0
+    """Their starts depend on this and the step only, so they are the same for every run."""
+
+    def __post_init__(self) -> None:
+        for name in ("every", "episodes"):
+            if getattr(self, name) < 1:
+                raise EudaError(f"evaluation {name} must be at least 1, not {getattr(self, name)!r}")
+        _check_seed("evaluation seed", self.seed)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """Everything the numbers of a run depend on."""
+
+    task: str
+    features: str = "limb"
+    agent: str = "ddpg"
+    network: str = "mlp"
+    augmentation: AugmentationConfig = AugmentationConfig()
+    learning: DDPGConfig | SACConfig = DDPGConfig()
+    mlp: MLPConfig = MLPConfig()
+    replay: ReplayConfig = ReplayConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    cone: str = "default"
+    seed: int = 0
+    steps: int = 2_000_000
+    episode_steps: int = tasks.EPISODE_STEPS
+    checkpoint_every: int = 10_000
+
+    def __post_init__(self) -> None:
+        tasks.find(self.task)
+        if self.cone not in tasks.CONES:
+            raise unknown("cone", self.cone, tasks.CONES)
+        check_features(self.features)
+        if self.agent not in LEARNING:
+            raise unknown("agent", self.agent, LEARNING)
+        if self.network not in methods.NETWORKS:
+            raise unknown("network", self.network, methods.NETWORKS)
+        for name in ("steps", "checkpoint_every", "episode_steps"):
+            if getattr(self, name) < 1:
+                raise EudaError(f"{name} must be at least 1, not {getattr(self, name)!r}")
+        _check_seed("seed", self.seed)
+
+    @property
+    def method(self) -> str:
+        """The name of its method."""
+        return methods.name_of(Method(self.agent, self.features, self.augmentation.name, self.network))
+
+    @property
+    def label(self) -> str:
+        """Method and share, readable: `rotate 25 %`."""
+        return f"{self.method} {self.augmentation.share:.4g}" if self.augmentation.name != "none" else self.method
+
+    @property
+    def folder_name(self) -> str:
+        """A readable folder below the runs' folder: `reacher_hard/rotate-0.25-seed0`."""
+        return f"{self.task}/{self.label.replace(' ', '-')}-seed{self.seed}"
+
+    @property
+    def identity(self) -> str:
+        """Sixteen characters that two configurations share exactly if they are the same but for their steps."""
+        content = {key: value for key, value in self.to_json().items() if key != "steps"}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, with the format's version."""
+        return {"format": FORMAT, **dataclasses.asdict(self)}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> RunConfig:
+        """The configuration that `to_json` wrote; refuses other formats and unknown entries."""
+        if value.get("format") != FORMAT:
+            raise EudaError(f"it was written in format {value.get('format')!r}, this euda reads format {FORMAT}")
+        fields = {key: entry for key, entry in value.items() if key != "format"}
+        parts: dict[str, Any] = {
+            "augmentation": AugmentationConfig,
+            "learning": LEARNING.get(str(fields.get("agent")), DDPGConfig),
+            "mlp": MLPConfig,
+            "replay": ReplayConfig,
+            "evaluation": EvaluationConfig,
+        }
+        try:
+            nested = {key: kind(**fields[key]) for key, kind in parts.items()}
+            return RunConfig(**(fields | nested))
+        except (KeyError, TypeError) as error:
+            raise EudaError(f"it does not fit this euda: {error}") from None
+
+
+def resolve(task: str, method: Method, share: float | None, *, steps: int | None, seed: int, cone: str | None,
+            augmentation: AugmentationConfig, ddpg: DDPGConfig, sac: SACConfig, **parts: Any) -> RunConfig:  # fmt: skip
+    """The configuration that a task, a method and overrides amount to, written in one way only.
+
+    A share of zero is no augmentation, and parameters that an augmentation does not use are the defaults,
+    so that runs which cannot differ have the same identity.
+    """
+    row = tasks.find(task)
+    share = methods.share_of(method, share)
+    name = method.augment if share else "none"
+    used = {"gaussian": ("same_noise", "stddev"), "scale": ("same_noise", "low", "high")}.get(name, ())
+    kept = {key: getattr(augmentation, key) for key in used}
+    return RunConfig(
+        task=task,
+        features=method.features,
+        agent=method.agent,
+        network=method.network,
+        augmentation=AugmentationConfig(name=name, share=share, **kept),
+        learning={"ddpg": ddpg, "sac": sac}[method.agent],
+        cone=row.default_cone if cone is None else cone,
+        seed=seed,
+        steps=row.steps if steps is None else steps,
+        **parts,
+    )
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Where two configurations in JSON differ, readable: `seed: 0 there, 1 asked for`."""
+    for key in [*old, *(key for key in new if key not in old)]:
+        before, after = old.get(key), new.get(key)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            yield from differences(before, after, f"{prefix}{key}.")
+        elif before != after:
+            yield f"{prefix}{key}: {before!r} there, {after!r} asked for"
