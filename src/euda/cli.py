@@ -143,7 +143,8 @@ def _is_model(subject: str) -> bool:
 def _print_certificate(certificate: Any) -> None:
     c = certificate
     print(
-        f"{c.task}, {c.features} features, {c.cone} cone: {c.states} states ({c.states_with_contacts} with frictional contacts), {c.yaws} yaws each"
+        f"{c.task}, {c.features} features, {c.cone} cone: {c.states} states"
+        f" ({c.states_with_contacts} with frictional contacts), {c.yaws} yaws each"
     )
     parts = {"dynamics": ("", c.dynamics), **{f"  {name}": (errors.kind, errors) for name, errors in c.fields.items()}}
     if c.reward is not None:

@@ -11,7 +11,7 @@ from euda.body.layout import Kind, Layout
 
 
 def random_observations(layout: Layout, count: int, rng: np.random.Generator, scale: float = 1.0) -> np.ndarray:
-    """Random observations [count, dim] (float64) that are valid for their kinds: angles in [-π, π), unit quaternions."""
+    """Random observations [count, dim] (float64) valid for their kinds: angles in [-π, π), unit quaternions."""
     x = scale * rng.standard_normal((count, layout.dim))
     for field in layout:
         where = layout.slices[field.name]
@@ -69,7 +69,8 @@ def assert_equivariant(
     if not worst <= tolerance:
         sample = int(np.unravel_index(int(np.argmax(difference)), difference.shape)[0])
         raise AssertionError(
-            f"not equivariant: relative error {worst:.3g} > {tolerance:g} at yaw {yaws[sample]:.4f} rad (sample {sample} of {samples})"
+            f"not equivariant: relative error {worst:.3g} > {tolerance:g} at yaw {yaws[sample]:.4f} rad"
+            f" (sample {sample} of {samples})"
         )
 
 

@@ -10,11 +10,11 @@ import mujoco
 import numpy as np
 from gymnasium.spaces import Box
 
-from euda.body import readings
-from euda.body.environment import describe
 from euda.body.layout import Layout
 from euda.body.morphology import Morphology
 from euda.body.observation import Observer, limb_readings
+from euda.body.robot import describe
+from euda.body.sensors import read as read_sensors
 from euda.errors import EudaError
 
 
@@ -35,14 +35,15 @@ class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any]):
                  sensors: Sequence[str] = (), allow_loops: bool = False) -> None:  # fmt: skip
         super().__init__(env)
         base: Any = env.unwrapped
-        self._model, self._source = getattr(base, "model", None), getattr(base, "data", None)
-        if not isinstance(self._model, mujoco.MjModel) or not isinstance(self._source, mujoco.MjData):
-            raise EudaError(
-                f"{type(base).__name__} is no MuJoCo environment: its unwrapped env needs MjModel `model` and MjData `data`"
-            )
+        model, data = getattr(base, "model", None), getattr(base, "data", None)
+        if not isinstance(model, mujoco.MjModel) or not isinstance(data, mujoco.MjData):
+            name = type(base).__name__
+            raise EudaError(f"{name} is no MuJoCo environment: it needs an MjModel `model` and an MjData `data`")
+        self._model: mujoco.MjModel = model
+        self._source: mujoco.MjData = data
         self._scratch = mujoco.MjData(self._model)
         self.robot = describe(self._model, self._scratch, direction, target, limb, allow_loops)
-        self._observer = Observer(limb_readings(self.robot, [readings.sensors(name, name) for name in sensors]))
+        self._observer = Observer(limb_readings(self.robot, [read_sensors(name, name) for name in sensors]))
         self._late = _late_sensors(self._model, sensors)
         self._reads_sensors = bool(sensors)
         self.observation_space = Box(-np.inf, np.inf, (self.layout.dim,), np.float32)

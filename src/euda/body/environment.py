@@ -7,7 +7,6 @@ a reward. Both observe limbs and can save and restore their exact state.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, SupportsFloat
@@ -17,12 +16,13 @@ import mujoco
 import numpy as np
 from gymnasium.spaces import Box
 
-from euda.body import readings, rendering, tasks
+from euda.body import rendering, tasks
 from euda.body.layout import Layout
-from euda.body.morphology import Morphology, from_model
+from euda.body.morphology import Morphology
 from euda.body.observation import Observer, limb_readings
-from euda.body.readings import Robot, Target
-from euda.errors import EudaError, ModelError, SimulationError
+from euda.body.robot import Robot, describe, read_model
+from euda.body.sensors import read as read_sensors
+from euda.errors import EudaError, SimulationError
 
 State = dict[str, np.ndarray]
 _INTEGRATION = int(mujoco.mjtState.mjSTATE_INTEGRATION)
@@ -93,7 +93,7 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         """The reward of the current state."""
         return 0.0
 
-    def render(self) -> np.ndarray | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def render(self) -> np.ndarray | None:
         """A frame [height, width, 3] of the current state."""
         if self.render_mode is None:
             gymnasium.logger.warn("render() was called without a render_mode: pass render_mode='rgb_array' to make")
@@ -140,8 +140,8 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             if warning.value < len(self._warnings) and self._warnings[warning.value]
         ]
         raise SimulationError(
-            f"the simulation became invalid at step {self.steps} (MuJoCo's {', '.join(raised)}): the state blew up or its buffers"
-            " overflowed; lower the actuators' gear, raise armature or damping, or shorten the timestep"
+            f"the simulation became invalid at step {self.steps} (MuJoCo's {', '.join(raised)}): the state blew up"
+            " or its buffers overflowed; lower the actuators' gear, raise armature or damping, or shorten the timestep"
         )
 
     def _initialise(self, seed: int | None) -> None:
@@ -181,8 +181,17 @@ def _control_range(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
 class TaskEnv(LimbEnv):
     """A task of `euda.tasks`, with dm_control's own physics, reward and reset."""
 
-    def __init__(self, task: str, features: str = "limb", cone: str | None = None, seed: int | None = None,
-                 render_mode: str | None = None, width: int = 480, height: int = 360, camera: str | int | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        task: str,
+        features: str = "limb",
+        cone: str | None = None,
+        seed: int | None = None,
+        render_mode: str | None = None,
+        width: int = 480,
+        height: int = 360,
+        camera: str | int | None = None,
+    ) -> None:
         self.task, self.features = task, features
         self._control = tasks.load(task, cone, _random(seed))
         robot = tasks.robot(task, self._control)
@@ -239,7 +248,7 @@ class ModelEnv(LimbEnv):
         model = read_model(path)
         tasks.set_cone(model, "default" if cone is None else cone)
         robot = describe(model, mujoco.MjData(model), direction, target, limb, allow_loops)
-        observer = Observer(limb_readings(robot, [readings.sensors(name, name) for name in sensors]))
+        observer = Observer(limb_readings(robot, [read_sensors(name, name) for name in sensors]))
         substeps = max(1, round(control_timestep / model.opt.timestep))
         super().__init__(robot, observer, substeps, tasks.EPISODE_STEPS, render_mode, width, height, camera)
         self.task, self.cone = Path(path).name, tasks.cone_name(model)
@@ -258,36 +267,6 @@ class ModelEnv(LimbEnv):
         spread = 0.1 * (high - low) * self.np_random.uniform(-1, 1, len(hinges))
         self.data.qpos[address] = np.clip(self.data.qpos[address] + spread, low, high)
         mujoco.mj_forward(self.model, self.data)
-
-
-def describe(model: mujoco.MjModel, data: mujoco.MjData, direction: Any = None, target: Any = None, limb: str | None = None,
-             allow_loops: bool = False) -> Robot:  # fmt: skip
-    """The robot in a simulation, with the direction of travel or the target that its task has.
-
-    `direction` is three numbers; `target` is the name of a site, geom or body, or three numbers; `limb` names
-    what should reach it, by default the last limb.
-    """
-    morphology = from_model(model, allow_loops=allow_loops)
-    heading = None if direction is None else readings.check_direction(direction)
-    aim = None
-    if target is not None:
-        place = target if isinstance(target, str) else readings.check_triple("target", target)
-        aim = Target(place, morphology.limbs[-1].name if limb is None else limb)
-    return Robot(model, data, morphology, heading, aim)
-
-
-def read_model(path: str | Path) -> mujoco.MjModel:
-    """Compile an MJCF file; says in one sentence what is wrong with it."""
-    path = Path(path)
-    if not path.is_file():
-        raise ModelError(f"no model file at {str(path)!r}")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return mujoco.MjModel.from_xml_path(str(path))
-    except (ValueError, mujoco.FatalError) as error:
-        reason = " ".join(str(error).split())
-        raise ModelError(f"{str(path)!r} is not a valid MuJoCo model: {reason}") from None
 
 
 def make(

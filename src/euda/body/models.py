@@ -125,20 +125,18 @@ class _Reset3D:
     to run along +x.
     """
 
-    random: np.random.RandomState
-
-    def _draw_pitch(self, physics: Any) -> None:
+    def _draw_pitch(self: Any, physics: Any) -> None:
         """Pitch hinges uniform in their range, as in the plane; added hinges at zero."""
         pitch, _ = _hinges(physics.model.ptr)
         lower, upper = physics.model.ptr.jnt_range[pitch].T
         physics.data.qpos[physics.model.ptr.jnt_qposadr[pitch]] = self.random.uniform(lower, upper)
 
-    def _leave_the_plane(self, physics: Any) -> None:
+    def _leave_the_plane(self: Any, physics: Any) -> None:
         _, added = _hinges(physics.model.ptr)
         lower, upper = physics.model.ptr.jnt_range[added].T
         physics.data.qpos[physics.model.ptr.jnt_qposadr[added]] = _SPREAD * self.random.uniform(lower, upper)
 
-    def _draw_root_pitch(self, physics: Any) -> None:
+    def _draw_root_pitch(self: Any, physics: Any) -> None:
         half = 0.5 * self.random.uniform(-math.pi, math.pi)
         physics.data.qpos[3:7] = math.cos(half), 0.0, math.sin(half), 0.0
 

@@ -199,11 +199,11 @@ def _refuse_loops(model: mujoco.MjModel, mount: int) -> None:
         )
         ends = [b for b in (first, second) if b != 0]
         if any(_top(model, b) == mount for b in ends):
+            label = _name(model, mujoco.mjtObj.mjOBJ_EQUALITY, constraint, "equality")
             names = " and ".join(repr(_name(model, _BODY, b, "world")) for b in (first, second))
             raise ModelError(
-                f"equality constraint {_name(model, mujoco.mjtObj.mjOBJ_EQUALITY, constraint, 'equality')!r} closes a loop"
-                f" between {names}, so the limbs are no tree: each limb's features would still be read correctly, but they"
-                " are redundant and the rank test of sufficiency does not apply; allow it with allow_loops"
+                f"equality constraint {label!r} closes a loop between {names}, so the limbs are no tree: each limb's"
+                " features would still be read correctly, but they are redundant and the rank test of sufficiency does not apply; allow it with allow_loops"
                 " (--allow-loops), or deactivate the constraint"
             )
 

@@ -13,7 +13,9 @@ import numpy as np
 
 from euda.body import readings
 from euda.body.layout import Layout
-from euda.body.readings import Make, Reading, Robot
+from euda.body.morphology import Limb
+from euda.body.readings import Make, Reading
+from euda.body.robot import Robot
 from euda.errors import unknown
 
 Features = Literal["limb", "limb-paper", "joint"]
@@ -80,7 +82,7 @@ def _root(robot: Robot) -> list[Reading]:
     ]
 
 
-def _axes(robot: Robot, limbs: Sequence[readings.Limb]) -> list[Reading]:
+def _axes(robot: Robot, limbs: Sequence[Limb]) -> list[Reading]:
     several = [limb for limb in limbs if limb.dofs > 1]
     balls = [limb for limb in several if readings.on_ball(robot.model, limb)]
     hinged = [limb for limb in several if limb not in balls]
@@ -98,7 +100,7 @@ def _objects(robot: Robot) -> list[Reading]:
     if not robot.morphology.objects:
         return []
     things = [
-        readings.Limb(robot.model.body(b).name or f"body{b}", b, None, (), int(robot.model.body_dofnum[b]))
+        Limb(robot.model.body(b).name or f"body{b}", b, None, (), int(robot.model.body_dofnum[b]))
         for b in robot.morphology.objects
     ]
     return [

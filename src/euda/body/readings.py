@@ -9,37 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import mujoco
 import numpy as np
 
 from euda.body.layout import Field, Kind
-from euda.body.morphology import Limb, Morphology, hinge_axis_through_com
-from euda.errors import EudaError, unknown
+from euda.body.morphology import Limb, hinge_axis_through_com
+from euda.body.robot import Robot, point
+from euda.errors import EudaError
 
 Write = Callable[[], None]
-
-
-@dataclasses.dataclass(frozen=True)
-class Target:
-    """A point to reach: a named site, geom or body, or a fixed place in the world [3] (m)."""
-
-    place: str | np.ndarray
-    limb: str
-    """Name of the site, geom or body of the robot that should reach it."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Robot:
-    """A robot in a simulation: where readings read from."""
-
-    model: mujoco.MjModel
-    data: mujoco.MjData
-    morphology: Morphology
-    direction: np.ndarray | None = None
-    """The task's direction of travel t, a unit vector in the world; read anew at every observation."""
-    target: Target | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +43,7 @@ def _copy(field: Field, source: np.ndarray) -> Reading:
     return Reading(field, bind)
 
 
-def _rows(array: np.ndarray, indices: Sequence[int]) -> np.ndarray | None:
+def consecutive(array: np.ndarray, indices: Sequence[int]) -> np.ndarray | None:
     """A view of these rows if they are consecutive, as the bodies of one robot usually are."""
     start = indices[0]
     return array[start : start + len(indices)] if list(indices) == list(range(start, start + len(indices))) else None
@@ -72,14 +51,18 @@ def _rows(array: np.ndarray, indices: Sequence[int]) -> np.ndarray | None:
 
 def _gather(field: Field, array: np.ndarray, indices: Sequence[int]) -> Reading:
     """Rows of one of MuJoCo's arrays, by a view where they are consecutive."""
-    view = _rows(array, indices)
+    view = consecutive(array, indices)
     if view is not None:
         return _copy(field, view)
     index = np.asarray(indices)
 
     def bind(out: np.ndarray) -> Write:
         shaped = out.reshape(len(indices), -1)
-        return lambda: np.take(array, index, axis=0, out=shaped, mode="clip")
+
+        def write() -> None:
+            np.take(array, index, axis=0, out=shaped, mode="clip")
+
+        return write
 
     return Reading(field, bind)
 
@@ -136,16 +119,28 @@ def position(robot: Robot, name: str, limbs: Sequence[Limb], *, origin: Limb, of
     # A fixed base hangs on the world: its place is where the robot's first body is mounted.
     base = points[origin.body] if origin.body else robot.model.body_pos[robot.morphology.mount]
     at_base = [i for i, limb in enumerate(limbs) if limb.body == 0]
-    view, index = _rows(points, bodies), np.asarray(bodies)
+    view, index = consecutive(points, bodies), np.asarray(bodies)
 
     def bind(out: np.ndarray) -> Write:
         shaped = out.reshape(-1, 3)
-        if view is not None and not at_base:
-            return lambda: np.subtract(view, base, out=shaped)
 
         def write() -> None:
             np.subtract(points[index], base, out=shaped)
             shaped[at_base] = 0.0
+
+        return write
+
+    return Reading(field, bind) if view is None or at_base else _difference(field, view, base)
+
+
+def _difference(field: Field, a: np.ndarray, b: np.ndarray) -> Reading:
+    """A - b, of views with the same last axis."""
+
+    def bind(out: np.ndarray) -> Write:
+        shaped = out.reshape(a.shape)
+
+        def write() -> None:
+            np.subtract(a, b, out=shaped)
 
         return write
 
@@ -160,7 +155,7 @@ def velocity(robot: Robot, name: str, limbs: Sequence[Limb], *, of_com: bool = T
     points = robot.data.xipos if of_com else robot.data.xpos
     bodies = [limb.body for limb in limbs]
     field = Field(name, Kind.VECTOR, len(limbs), _names(limbs), unit="m/s")
-    views = [_rows(array, bodies) for array in (points, robot.data.cvel)]
+    views = [consecutive(array, bodies) for array in (points, robot.data.cvel)]
     index = np.asarray(bodies)
     roots = robot.model.body_rootid[index]
     centre = robot.data.subtree_com[roots[-1]]
@@ -217,26 +212,6 @@ def _names(limbs: Sequence[Limb]) -> tuple[str, ...]:
 # -- task features ---------------------------------------------------------------------------------------
 
 
-def check_triple(what: str, value: object) -> np.ndarray:
-    """Three finite numbers [3]; says in one sentence what else it is."""
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise EudaError(f"a {what} is three numbers (x, y, z), not {value!r}") from None
-    if array.shape != (3,) or not np.isfinite(array).all():
-        raise EudaError(f"a {what} is three finite numbers (x, y, z), not {value!r}")
-    return array
-
-
-def check_direction(value: object) -> np.ndarray:
-    """A direction of travel as a unit vector [3]."""
-    array = check_triple("direction", value)
-    norm = float(np.linalg.norm(array))
-    if norm == 0:
-        raise EudaError("a direction must not be zero")
-    return array / norm
-
-
 def direction(robot: Robot) -> Reading:
     """t: the unit vector along which the task wants the robot to travel."""
     if robot.direction is None:
@@ -245,26 +220,13 @@ def direction(robot: Robot) -> Reading:
 
 
 def to_target(robot: Robot, kind: Kind = Kind.VECTOR) -> Reading:
-    """t = p_target - p_limb (m), in three dimensions or, as dm_control observes it, in the plane."""
+    """T = p_target - p_limb (m), in three dimensions or, as dm_control observes it, in the plane."""
     if robot.target is None:
         raise EudaError("this task has no target to observe")
     place, limb = robot.target.place, point(robot.model, robot.data, robot.target.limb)[: kind.width]
     target = (point(robot.model, robot.data, place) if isinstance(place, str) else place)[: kind.width]
     field = Field("to_target", kind, 1, unit="m")
-    return Reading(field, lambda out: lambda: np.subtract(target, limb, out=out))
-
-
-_POINTS = (("site", "site_xpos"), ("geom", "geom_xpos"), ("body", "xpos"))
-
-
-def point(model: mujoco.MjModel, data: mujoco.MjData, name: str) -> np.ndarray:
-    """A view of the world position of the site, geom or body of that name (first found in this order)."""
-    for what, array in _POINTS:
-        index = mujoco.mj_name2id(model, getattr(mujoco.mjtObj, f"mjOBJ_{what.upper()}"), name)
-        if index >= 0:
-            return getattr(data, array)[index]
-    names = [getattr(model, what)(i).name for what, _ in _POINTS for i in range(getattr(model, f"n{what}"))]
-    raise unknown("site, geom or body", name, sorted({n for n in names if n}))
+    return _difference(field, target, limb)
 
 
 # -- readings of tables: recipes -------------------------------------------------------------------------
@@ -368,93 +330,6 @@ def planar_orientations(name: str) -> Make:
         return Reading(field, bind)
 
     return make
-
-
-def sensors(name: str, *names: str, transform: Callable[..., Any] | None = None) -> Make:
-    """Readings of MuJoCo sensors, their kind taken from the sensor's type (see `sensor_kind`)."""
-
-    def make(robot: Robot) -> Reading:
-        ids = [_sensor_id(robot.model, sensor) for sensor in names]
-        kinds = {sensor_kind(robot.model, sensor) for sensor in ids}
-        if len(kinds) > 1:
-            raise EudaError(f"sensors {', '.join(names)} turn in different ways: read them as separate fields")
-        kind, frame = kinds.pop()
-        if transform is not None and kind is not Kind.SCALAR:
-            raise EudaError(f"a nonlinear transform of the world vector {names[0]!r} would not turn like a vector")
-        index = np.concatenate(
-            [np.arange(a := int(robot.model.sensor_adr[i]), a + int(robot.model.sensor_dim[i])) for i in ids]
-        )
-        count = len(index) // kind.width
-        of = names if count == len(names) else ()
-        return _sensor_reading(Field(name, kind, count, of, frame=frame), robot.data.sensordata, index, transform)
-
-    return make
-
-
-def _sensor_reading(
-    field: Field, source: np.ndarray, index: np.ndarray, transform: Callable[..., Any] | None
-) -> Reading:
-    view = _rows(source, index.tolist())
-
-    def bind(out: np.ndarray) -> Write:
-        def write() -> None:
-            if view is not None:
-                np.copyto(out, view)
-            else:
-                np.take(source, index, out=out, mode="clip")
-            if transform is not None:
-                transform(out, out)
-
-        return write
-
-    return Reading(field, bind)
-
-
-def _sensor_id(model: mujoco.MjModel, name: str) -> int:
-    index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SENSOR, name)
-    if index < 0:
-        raise unknown("sensor", name, [model.sensor(i).name for i in range(model.nsensor)] or ["(the model has none)"])
-    return index
-
-
-_S = mujoco.mjtSensor
-_WORLD_FRAME = {  # unless a reference frame is given, in which case they are readings in that frame
-    _S.mjSENS_FRAMEPOS: Kind.VECTOR, _S.mjSENS_FRAMEXAXIS: Kind.VECTOR, _S.mjSENS_FRAMEYAXIS: Kind.VECTOR,
-    _S.mjSENS_FRAMEZAXIS: Kind.VECTOR, _S.mjSENS_FRAMELINVEL: Kind.VECTOR, _S.mjSENS_FRAMEANGVEL: Kind.VECTOR,
-    _S.mjSENS_FRAMELINACC: Kind.VECTOR, _S.mjSENS_FRAMEANGACC: Kind.VECTOR, _S.mjSENS_SUBTREECOM: Kind.VECTOR,
-    _S.mjSENS_SUBTREELINVEL: Kind.VECTOR, _S.mjSENS_SUBTREEANGMOM: Kind.VECTOR, _S.mjSENS_GEOMNORMAL: Kind.VECTOR,
-    _S.mjSENS_GEOMFROMTO: Kind.VECTOR, _S.mjSENS_FRAMEQUAT: Kind.QUATERNION,
-}  # fmt: skip
-_BODY_FRAME = {
-    _S.mjSENS_ACCELEROMETER, _S.mjSENS_VELOCIMETER, _S.mjSENS_GYRO, _S.mjSENS_FORCE, _S.mjSENS_TORQUE,
-    _S.mjSENS_BALLQUAT, _S.mjSENS_BALLANGVEL,
-}  # fmt: skip
-_PLAIN = {
-    _S.mjSENS_TOUCH, _S.mjSENS_RANGEFINDER, _S.mjSENS_JOINTPOS, _S.mjSENS_JOINTVEL, _S.mjSENS_TENDONPOS,
-    _S.mjSENS_TENDONVEL, _S.mjSENS_ACTUATORPOS, _S.mjSENS_ACTUATORVEL, _S.mjSENS_ACTUATORFRC, _S.mjSENS_JOINTACTFRC,
-    _S.mjSENS_TENDONACTFRC, _S.mjSENS_JOINTLIMITPOS, _S.mjSENS_JOINTLIMITVEL, _S.mjSENS_JOINTLIMITFRC,
-    _S.mjSENS_TENDONLIMITPOS, _S.mjSENS_TENDONLIMITVEL, _S.mjSENS_TENDONLIMITFRC, _S.mjSENS_GEOMDIST,
-    _S.mjSENS_E_POTENTIAL, _S.mjSENS_E_KINETIC, _S.mjSENS_CLOCK, _S.mjSENS_INSIDESITE,
-}  # fmt: skip
-
-
-def sensor_kind(model: mujoco.MjModel, sensor: int) -> tuple[Kind, Any]:
-    """How a MuJoCo sensor turns, from its type: (kind, frame). Refuses sensors that turn in no simple way."""
-    kind = _S(model.sensor_type[sensor])
-    name = model.sensor(sensor).name
-    if kind in _WORLD_FRAME:
-        if model.sensor_refid[sensor] >= 0 and model.sensor_reftype[sensor] != mujoco.mjtObj.mjOBJ_UNKNOWN.value:
-            return Kind.SCALAR, "body"
-        if model.sensor_cutoff[sensor] > 0:
-            raise EudaError(
-                f"sensor {name!r} clips each component of a world vector, which then turns in no simple way: remove its cutoff"
-            )
-        return _WORLD_FRAME[kind], "world"
-    if kind in _BODY_FRAME:
-        return Kind.SCALAR, "body"
-    if kind in _PLAIN:
-        return Kind.SCALAR, "world"
-    raise EudaError(f"sensor {name!r} of type {kind.name} has no known behaviour under a yaw: leave it out")
 
 
 # -- whole robots ----------------------------------------------------------------------------------------

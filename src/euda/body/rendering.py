@@ -35,7 +35,7 @@ def _open_context(width: int, height: int) -> Any:
             context = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
             context.make_current()
             return context
-        except Exception as reason:  # OpenGL bindings fail in many ways, from ImportError to AttributeError
+        except Exception as reason:  # noqa: BLE001 - OpenGL bindings fail in many ways, from ImportError to AttributeError
             reasons.append(f"{backend}: {str(reason).splitlines()[0] if str(reason) else type(reason).__name__}")
             if platform is None:
                 os.environ.pop("PYOPENGL_PLATFORM", None)  # set by the failed backend, would forbid the next
@@ -49,7 +49,7 @@ class Renderer:
         self._model, self._width, self._height = model, width, height
         model.vis.global_.offwidth = max(width, model.vis.global_.offwidth)
         model.vis.global_.offheight = max(height, model.vis.global_.offheight)
-        self._gl = _open_context(width, height)
+        self._gl: Any = _open_context(width, height)
         self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_150.value)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._context)
         self._scene = mujoco.MjvScene(model, maxgeom=max_geoms)

@@ -55,7 +55,7 @@ def _at_random_state(env: LimbEnv, rng: np.random.Generator) -> Sufficiency:
 
 
 def jacobian(env: LimbEnv) -> np.ndarray:
-    """d observation / d (configuration, velocity, activation) [dim, 2 nv + na] by central differences."""
+    """D observation / d (configuration, velocity, activation) [dim, 2 nv + na] by central differences."""
     model, data = env.model, env.data
     qpos, qvel, act = data.qpos.copy(), data.qvel.copy(), data.act.copy()
     columns = []

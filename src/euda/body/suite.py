@@ -168,7 +168,7 @@ class QuadrupedPhysics(_Views, quadruped.Physics):
     def _prepare(self, data: Any, model: Any) -> None:
         self._torso_matrix, self._velocimeter = data.xmat[model.body("torso").id], _sensor(self, "velocimeter")
 
-    def torso_upright(self) -> float:
+    def torso_upright(self) -> Any:
         return float(self._torso_matrix[8])
 
     def torso_velocity(self) -> np.ndarray:

@@ -35,7 +35,8 @@ class Suspect:
         where = ""
         if self.names_contacts and contacts:
             where = f" at contacts {', '.join(contacts)}"
-        return f"{self.name}: {detail}{where}; without it the worst error falls from {before:.2g} to {after:.2g}; {self.advice}"
+        proof = f"without it the worst error falls from {before:.2g} to {after:.2g}"
+        return f"{self.name}: {detail}{where}; {proof}; {self.advice}"
 
 
 @contextlib.contextmanager
@@ -149,7 +150,8 @@ def _uneven(model: mujoco.MjModel) -> str | None:
         dofs = slice(int(model.jnt_dofadr[joint]), int(model.jnt_dofadr[joint]) + 2)
         for name in _DOF_ARRAYS:
             if np.ptp(getattr(model, name)[dofs], axis=0).any():
-                return f"{name.removeprefix('dof_')} of free joint {model.joint(joint).name!r} differs between world x and y"
+                what = name.removeprefix("dof_")
+                return f"{what} of free joint {model.joint(joint).name!r} differs between world x and y"
     return None
 
 
@@ -170,8 +172,8 @@ def _coarse_solver(model: mujoco.MjModel) -> str | None:
 
 SUSPECTS: tuple[Suspect, ...] = (
     Suspect("pyramidal friction cone", _pyramidal, _set_option(cone=int(mujoco.mjtCone.mjCONE_ELLIPTIC)),
-            "use an elliptic cone (--cone elliptic, or <option cone=\"elliptic\"/>)", options=("cone",), names_contacts=True),
-    Suspect("wind", _wind, _set_option(wind=(0.0, 0.0, 0.0)), "set the wind to zero, or observe it as a vector", options=("wind",)),
+            "use an elliptic cone (--cone elliptic)", options=("cone",), names_contacts=True),
+    Suspect("wind", _wind, _set_option(wind=(0.0, 0.0, 0.0)), "set the wind to zero", options=("wind",)),
     Suspect("tilted gravity", _gravity, _upright_gravity, "make gravity vertical", options=("gravity",)),
     Suspect("tilted floor", _tilted, _level, "make the floor level", arrays=("geom_quat",)),
     Suspect("obstacles", _obstacles, _remove_obstacles, "the task is symmetric only away from them",

@@ -12,7 +12,7 @@ import dataclasses
 import mujoco
 import numpy as np
 
-from euda.body.readings import Robot
+from euda.body.robot import Robot
 from euda.errors import EudaError
 
 _FREE = mujoco.mjtJoint.mjJNT_FREE

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Literal
 import mujoco
 import numpy as np
 
-from euda.body import readings
+from euda.body import readings, sensors
 from euda.body.layout import Kind
 from euda.body.morphology import Morphology, from_model
 from euda.body.observation import Observer, check_features, limb_paper_readings, limb_readings
-from euda.body.readings import Make, Robot, Target
+from euda.body.readings import Make
+from euda.body.robot import Robot, Target
 from euda.errors import unknown
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Task:
 
 _POSITION = readings.joint_positions("position", 1)  # without the horizontal position
 _VELOCITY = readings.joint_velocities("velocity")
-_TOUCH = readings.sensors("touch", "touch_toe", "touch_heel", transform=np.log1p)
+_TOUCH = sensors.read("touch", "touch_toe", "touch_heel", transform=np.log1p)
 _FREE_ROOT = (  # height, orientation and velocity of a free root, then the hinges
     readings.joint_positions("root_height", 2, 3),
     readings.joint_positions("root_orientation", 3, 7, Kind.QUATERNION),
@@ -65,8 +66,8 @@ _FREE_ROOT = (  # height, orientation and velocity of a free root, then the hing
     readings.joint_velocities("joint_velocities", 3),  # the root's angular velocity is in its own frame
 )
 _LEGS = ("front_left", "front_right", "back_right", "back_left")
-_FORCE = readings.sensors("force", *(f"force_toe_{leg}" for leg in _LEGS), transform=np.arcsinh)
-_TORQUE = readings.sensors("torque", *(f"torque_toe_{leg}" for leg in _LEGS), transform=np.arcsinh)
+_FORCE = sensors.read("force", *(f"force_toe_{leg}" for leg in _LEGS), transform=np.arcsinh)
+_TORQUE = sensors.read("torque", *(f"torque_toe_{leg}" for leg in _LEGS), transform=np.arcsinh)
 _QUADRUPED_STATE = (
     readings.joint_positions("joint_angles", 7),
     readings.joint_velocities("joint_velocities", 6),
@@ -74,7 +75,7 @@ _QUADRUPED_STATE = (
 )
 _UPRIGHT = readings.upright("upright", "torso")
 _HUMANOID_SENSES = (
-    readings.sensors("com_velocity", "torso_subtreelinvel"),
+    sensors.read("com_velocity", "torso_subtreelinvel"),
     readings.extremities("extremities", "torso", ("left_hand", "left_foot", "right_hand", "right_foot")),
     readings.vertical("torso_vertical", "torso"),
 )
@@ -123,10 +124,10 @@ TASKS: dict[str, Task] = {
         "run",
         joint=(
             *_QUADRUPED_STATE,
-            readings.sensors("torso_velocity", "velocimeter"),
+            sensors.read("torso_velocity", "velocimeter"),
             _UPRIGHT,
-            readings.sensors("imu", "imu_accel", "imu_gyro"),
-            readings.sensors(
+            sensors.read("imu", "imu_accel", "imu_gyro"),
+            sensors.read(
                 "force_torque",
                 *(f"{what}_toe_{leg}" for what in ("force", "torque") for leg in _LEGS),
                 transform=np.arcsinh,
@@ -136,8 +137,8 @@ TASKS: dict[str, Task] = {
             _FORCE,
             _TORQUE,
             _UPRIGHT,
-            readings.sensors("gyro", "imu_gyro"),
-            readings.sensors("acceleration", "imu_accel"),
+            sensors.read("gyro", "imu_gyro"),
+            sensors.read("acceleration", "imu_accel"),
             *_QUADRUPED_STATE,
         ),
     ),
@@ -233,6 +234,6 @@ def summary(name: str) -> Summary:
     limbs: Morphology = body.morphology
     sizes = {features: observer(name, body, features).layout.dim for features in ("limb", "limb-paper", "joint")}
     return Summary(
-        name, limbs.n, limbs.d1, limbs.count(1), limbs.count(2), limbs.count(3), int(body.model.nu), sizes, EPISODE_STEPS,
-        environment.control_timestep(), cone_name(body.model),
+        name, limbs.n, limbs.d1, limbs.count(1), limbs.count(2), limbs.count(3), int(body.model.nu), sizes,
+        EPISODE_STEPS, environment.control_timestep(), cone_name(body.model),
     )  # fmt: skip

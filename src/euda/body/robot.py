@@ -1,0 +1,104 @@
+"""A robot in a simulation: its model, data, limbs, and what its task wants of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from euda.body.morphology import Morphology, from_model
+from euda.errors import EudaError, ModelError, unknown
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A point to reach: a named site, geom or body, or a fixed place in the world [3] (m)."""
+
+    place: str | np.ndarray
+    limb: str
+    """Name of the site, geom or body of the robot that should reach it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Robot:
+    """A robot in a simulation: where readings read from."""
+
+    model: mujoco.MjModel
+    data: mujoco.MjData
+    morphology: Morphology
+    direction: np.ndarray | None = None
+    """The task's direction of travel t, a unit vector in the world; read anew at every observation."""
+    target: Target | None = None
+
+
+def describe(
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    direction: Any = None,
+    target: Any = None,
+    limb: str | None = None,
+    allow_loops: bool = False,
+) -> Robot:
+    """The robot in a simulation, with the direction of travel or the target that its task has.
+
+    `direction` is three numbers; `target` is the name of a site, geom or body, or three numbers; `limb` names
+    what should reach it, by default the last limb.
+    """
+    morphology = from_model(model, allow_loops=allow_loops)
+    heading = None if direction is None else check_direction(direction)
+    aim = None
+    if target is not None:
+        place = target if isinstance(target, str) else check_triple("target", target)
+        aim = Target(place, morphology.limbs[-1].name if limb is None else limb)
+    return Robot(model, data, morphology, heading, aim)
+
+
+def check_triple(what: str, value: object) -> np.ndarray:
+    """Three finite numbers [3]; says in one sentence what else it is."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise EudaError(f"a {what} is three numbers (x, y, z), not {value!r}") from None
+    if array.shape != (3,) or not np.isfinite(array).all():
+        raise EudaError(f"a {what} is three finite numbers (x, y, z), not {value!r}")
+    return array
+
+
+def check_direction(value: object) -> np.ndarray:
+    """A direction of travel as a unit vector [3]."""
+    array = check_triple("direction", value)
+    norm = float(np.linalg.norm(array))
+    if norm == 0:
+        raise EudaError("a direction must not be zero")
+    return array / norm
+
+
+_POINTS = (("site", "site_xpos"), ("geom", "geom_xpos"), ("body", "xpos"))
+
+
+def point(model: mujoco.MjModel, data: mujoco.MjData, name: str) -> np.ndarray:
+    """A view of the world position of the site, geom or body of that name (first found in this order)."""
+    for what, array in _POINTS:
+        index = mujoco.mj_name2id(model, getattr(mujoco.mjtObj, f"mjOBJ_{what.upper()}"), name)
+        if index >= 0:
+            return getattr(data, array)[index]
+    names = [getattr(model, what)(i).name for what, _ in _POINTS for i in range(getattr(model, f"n{what}"))]
+    raise unknown("site, geom or body", name, sorted({n for n in names if n}))
+
+
+def read_model(path: str | Path) -> mujoco.MjModel:
+    """Compile an MJCF file; says in one sentence what is wrong with it."""
+    path = Path(path)
+    if not path.is_file():
+        raise ModelError(f"no model file at {str(path)!r}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return mujoco.MjModel.from_xml_path(str(path))
+    except (ValueError, mujoco.FatalError) as error:
+        reason = " ".join(str(error).split())
+        raise ModelError(f"{str(path)!r} is not a valid MuJoCo model: {reason}") from None
