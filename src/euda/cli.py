@@ -11,6 +11,7 @@ import functools
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Annotated, Any
 import tyro
 
 from euda.errors import EudaError
+from euda.study import commands
 
 Positional = tyro.conf.Positional
 
@@ -182,11 +184,32 @@ def picture(
     return 0
 
 
+def runs(folder: Positional[Path] = Path("runs"), json_: Annotated[bool, tyro.conf.arg(name="json")] = False) -> int:
+    """List the runs in a folder: task, method, seed, progress, returns, speed, state.
+
+    Args:
+        folder: Where to look, at any depth.
+        json_: Print a JSON list instead of a table.
+    """
+    rows = commands.run_rows(folder)
+    if json_:
+        print(json.dumps(rows, indent=2))
+        return 0
+    header = ("run", "task", "method", "seed", "step", "steps", "return", "best", "speed", "state")
+    text = {float: "{:.1f}".format, type(None): lambda value: "-"}
+    _table(header, [[text.get(type(row.get(name)), str)(row.get(name)) for name in header] for row in rows])
+    return 0
+
+
 COMMANDS: dict[str, Callable[..., int]] = {
     "tasks": tasks,
     "layout": layout,
     "certify": certify,
     "picture": picture,
+    "train": commands.train,
+    "evaluate": commands.evaluate,
+    "video": commands.video,
+    "runs": runs,
 }
 
 
@@ -256,7 +279,10 @@ def _one_sentence(box: str) -> str:
         for line in lines[1:]
         if line and not line.startswith(("For full helptext", "euda ")) and " --help" not in line
     ]
-    return " ".join(kept) or "these arguments cannot be understood: see euda --help"
+    sentence = re.sub(
+        r"Error parsing \S*?(?:\.(\w+))?: ", r"\1 ", " ".join(kept)
+    )  # of tyro's own name for a group of flags
+    return sentence.strip() or "these arguments cannot be understood: see euda --help"
 
 
 if __name__ == "__main__":

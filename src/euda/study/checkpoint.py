@@ -146,5 +146,6 @@ def _digest(body: Mapping[str, Any]) -> str:
 
 
 def _plain(array: np.ndarray) -> np.ndarray:
-    """A contiguous copy where needed: safetensors stores memory as it lies. (`ascontiguousarray` adds an axis to scalars.)"""
+    """A contiguous copy where needed: safetensors stores memory as it lies."""
+    # np.ascontiguousarray would add an axis to scalars
     return np.array(array, order="C", copy=None)

@@ -193,5 +193,6 @@ def _shown(event: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _line(event: Mapping[str, Any]) -> str:
-    returns = event["returns"]
-    return f"step {event['step']:>9}  return {event['return_mean']:7.1f}  ({min(returns):.0f} to {max(returns):.0f}, {duration(event['seconds'])})"
+    low, high = min(event["returns"]), max(event["returns"])
+    numbers = f"step {event['step']:>9}  return {event['return_mean']:7.1f}"
+    return f"{numbers}  ({low:.0f} to {high:.0f}, {duration(event['seconds'])})"

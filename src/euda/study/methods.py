@@ -68,6 +68,6 @@ def share_of(method: Method, share: float | None) -> float:
         raise EudaError(f"share must be between 0 and 1, not {share!r}")
     if share and method.augment == "none":
         raise EudaError(
-            f"share {share:g} changes nothing: {name_of(method)!r} has no augmentation; add --augment rotate, for example"
+            f"share {share:g} changes nothing: {name_of(method)!r} has no augmentation; add --augment rotate"
         )
     return share

@@ -66,8 +66,9 @@ class Run:
         """The newest whole checkpoint, and a sentence for each damaged newer one."""
         found, reasons = checkpoint.newest(self.checkpoints)
         if reasons and found is None:
+            why = "; ".join(reasons)
             raise EudaError(
-                f"the run {str(self.folder)!r} cannot go on: {'; '.join(reasons)}; its metrics are untouched, start again elsewhere"
+                f"the run {str(self.folder)!r} cannot go on: {why}; its metrics are untouched, start elsewhere"
             )
         return found, [f"{reason}; the one of step {found.step} is used instead" for reason in reasons if found]
 
@@ -134,9 +135,9 @@ def check(folder: Path, config: RunConfig) -> None:
     if not wrong and (reached := _reached(folder)) > config.steps:
         raise EudaError(f"the run {str(folder)!r} is already at step {reached}, beyond the {config.steps} asked for")
     if wrong:
-        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        named = "; ".join([*wrong[:3], *([f"and {len(wrong) - 3} more"] if len(wrong) > 3 else [])])
         raise EudaError(
-            f"the run {str(folder)!r} has another configuration ({'; '.join(wrong[:3])}{more}): choose another folder with --out"
+            f"the run {str(folder)!r} has another configuration ({named}): choose another folder with --out"
         )
 
 

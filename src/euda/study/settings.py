@@ -55,11 +55,11 @@ class RunConfig:
     features: str = "limb"
     agent: str = "ddpg"
     network: str = "mlp"
-    augmentation: AugmentationConfig = AugmentationConfig()
-    learning: DDPGConfig | SACConfig = DDPGConfig()
-    mlp: MLPConfig = MLPConfig()
-    replay: ReplayConfig = ReplayConfig()
-    evaluation: EvaluationConfig = EvaluationConfig()
+    augmentation: AugmentationConfig = dataclasses.field(default_factory=AugmentationConfig)
+    learning: DDPGConfig | SACConfig = dataclasses.field(default_factory=DDPGConfig)
+    mlp: MLPConfig = dataclasses.field(default_factory=MLPConfig)
+    replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
+    evaluation: EvaluationConfig = dataclasses.field(default_factory=EvaluationConfig)
     cone: str = "default"
     seed: int = 0
     steps: int = 2_000_000

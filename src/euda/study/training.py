@@ -330,10 +330,7 @@ def train(
         trainer = _trainer(run_, display)
         run_.record_session(trainer.step)
         with contextlib.ExitStack() as stack:
-            made: list[Sink] = []
-            for make in sinks:
-                made.append(make(run_, trainer.step))
-            session = Session(trainer, display, made)
+            session = Session(trainer, display, [make(run_, trainer.step) for make in sinks])
             stack.callback(session.close)
             stack.enter_context(display.shown(run_.config, trainer.step))
             return session.go(stop)
