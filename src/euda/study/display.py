@@ -15,6 +15,7 @@ from euda.study.settings import RunConfig
 
 _REDRAW = 0.25  # seconds
 _LINE = 30.0  # seconds
+_WINDOW = 10.0  # seconds
 
 
 class Display(Protocol):
@@ -67,11 +68,9 @@ class Speed:
     def at(self, step: int) -> float:
         """The speed at a step."""
         now = time.perf_counter()
-        self._marks = (
-            [*(mark for mark in self._marks if now - mark[0] < 10), (now, step)]
-            if len(self._marks) > 1
-            else [*self._marks, (now, step)]
-        )
+        self._marks.append((now, step))
+        while len(self._marks) > 2 and now - self._marks[1][0] > _WINDOW:
+            self._marks.pop(0)
         (before, first), (after, last) = self._marks[0], self._marks[-1]
         return (last - first) / (after - before) if after > before else 0.0
 

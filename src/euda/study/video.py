@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,7 +65,9 @@ def _encode(path: Path, frames: Iterator[np.ndarray], fps: float, size: tuple[in
     try:
         writer = imageio_ffmpeg.write_frames(str(temporary), size, fps=fps, quality=7, macro_block_size=2)
         with contextlib.closing(writer):
-            writer.send(None)
+            with warnings.catch_warnings():  # JAX warns of forks; the child becomes ffmpeg at once
+                warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+                writer.send(None)
             for frame in frames:
                 writer.send(np.ascontiguousarray(frame))
         os.replace(temporary, path)
