@@ -18,8 +18,8 @@ def random_observations(layout: Layout, count: int, rng: np.random.Generator, sc
         if field.kind is Kind.HEADING:
             x[:, where] = rng.uniform(-np.pi, np.pi, (count, field.dim))
         if field.kind is Kind.QUATERNION:
-            quaternions = x[:, where].reshape(count, -1, 4)
-            x[:, where] = (quaternions / np.linalg.norm(quaternions, axis=-1, keepdims=True)).reshape(count, -1)
+            quaternions = x[:, where].reshape(count, field.count, 4)
+            x[:, where] = (quaternions / np.linalg.norm(quaternions, axis=-1, keepdims=True)).reshape(count, field.dim)
     return x
 
 
