@@ -33,13 +33,9 @@ Floats = npt.NDArray[np.float32]
 State = Mapping[str, Any]
 """The learner's arrays by name: flat parameter vectors, Adam's moments, targets, and `finite`."""
 Metrics = dict[str, jax.Array]
+Due = tuple[bool, bool]
+"""Which of the slower parts an update includes: (actor, targets)."""
 _ACTOR = "actor"
-
-
-class Due(tuple[bool, bool]):
-    """Which of the slower parts an update includes: (actor, targets)."""
-
-    __slots__ = ()
 
 
 class Algorithm(Protocol):
@@ -78,10 +74,10 @@ class Program:
 
     def __init__(self, algorithm: Algorithm, augment: Augmentation = unchanged) -> None:
         self.algorithm, self.augment = algorithm, augment
-        self._compiled: dict[tuple[bool, bool], tuple[frozenset[str], Callable[..., Any]]] = {}
+        self._compiled: dict[Due, tuple[tuple[str, ...], Callable[..., Any]]] = {}
         self.forward = jax.jit(lambda flat, observations: algorithm.actor.apply(unravel(algorithm.actor, flat), observations))
 
-    def learn(self, donated: State, kept: State, batch: Transition, key: jax.Array, clock: jax.Array, *, due: tuple[bool, bool]) -> Any:
+    def learn(self, donated: State, kept: State, batch: Transition, key: jax.Array, clock: jax.Array, *, due: Due) -> Any:
         """The whole update as a pure function; `clock` holds the environment's step and the number of updates before."""
         state = {**donated, **kept}
         step, count = clock[0], clock[1]
@@ -92,7 +88,7 @@ class Program:
         changes["finite"] = metrics["finite"] = jnp.logical_and(state["finite"], finite)
         return changes, metrics
 
-    def __call__(self, state: State, batch: Transition, key: jax.Array, clock: Any, due: tuple[bool, bool]) -> tuple[dict[str, Any], Metrics]:
+    def __call__(self, state: State, batch: Transition, key: jax.Array, clock: Any, due: Due) -> tuple[dict[str, Any], Metrics]:
         """The state after one update, and its scalars."""
         if due not in self._compiled:
             self._compiled[due] = self._compile(state, batch, key, clock, due)
@@ -102,11 +98,16 @@ class Program:
         )
         return {**state, **changes}, metrics
 
-    def _compile(self, state: State, batch: Transition, key: jax.Array, clock: Any, due: tuple[bool, bool]) -> Any:
+    def _compile(self, state: State, batch: Transition, key: jax.Array, clock: Any, due: Due) -> tuple[tuple[str, ...], Callable[..., Any]]:
         learn = functools.partial(self.learn, due=due)
         changes, _ = jax.eval_shape(learn, {}, state, batch, key, clock)
-        donate = frozenset(changes) - {_ACTOR, "finite"}
-        return tuple(sorted(donate)), jax.jit(learn, donate_argnums=0)
+        return tuple(sorted(set(changes) - {_ACTOR})), jax.jit(learn, donate_argnums=0)
+
+
+@functools.lru_cache(maxsize=16)
+def program(algorithm: Algorithm, augment: Augmentation = unchanged) -> Program:
+    """The program of an algorithm and an augmentation; equal ones share what is compiled."""
+    return Program(algorithm, augment)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +125,7 @@ class Agent:
         """A fresh agent; the same seed gives the same bytes."""
         first, key = jax.random.split(jax.random.key(seed))
         state = {name: jnp.asarray(value) for name, value in algorithm.initialise(first).items()}
-        return Agent(Program(algorithm, augment), {**state, "finite": jnp.array(True)}, key)
+        return Agent(program(algorithm, augment), {**state, "finite": jnp.array(True)}, key)
 
     # -- acting ----------------------------------------------------------------------------------------
 
@@ -182,7 +183,7 @@ class Agent:
             wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
             raise EudaError(f"the stored agent does not fit this one: {', '.join(wrong)} missing, unknown or of another shape")
         state = {name: jnp.array(arrays[name]) for name in fresh}
-        return Agent(Program(algorithm, augment), state, jax.random.wrap_key_data(jnp.array(arrays["key"])), int(arrays["updates"]))
+        return Agent(program(algorithm, augment), state, jax.random.wrap_key_data(jnp.array(arrays["key"])), int(arrays["updates"]))
 
 
 def _forward(forward: Callable[..., Any], flat: Any, observations: Floats) -> Floats:
