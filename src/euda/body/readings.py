@@ -38,7 +38,11 @@ def _copy(field: Field, source: np.ndarray) -> Reading:
 
     def bind(out: np.ndarray) -> Write:
         shaped = out.reshape(source.shape)
-        return lambda: np.copyto(shaped, source)
+
+        def write() -> None:
+            shaped[...] = source
+
+        return write
 
     return Reading(field, bind)
 
@@ -60,7 +64,7 @@ def _gather(field: Field, array: np.ndarray, indices: Sequence[int]) -> Reading:
         shaped = out.reshape(len(indices), -1)
 
         def write() -> None:
-            np.take(array, index, axis=0, out=shaped, mode="clip")
+            array.take(index, 0, shaped, "clip")
 
         return write
 
@@ -160,26 +164,26 @@ def velocity(robot: Robot, name: str, limbs: Sequence[Limb], *, of_com: bool = T
     roots = robot.model.body_rootid[index]
     centre = robot.data.subtree_com[roots[-1]]
     one_tree = len(set(roots[roots > 0].tolist())) == 1  # rows of the world have zero velocity: any centre will do
-    # Cross product by shifted slices: [x y z x y], so that components (1,2,0) and (2,0,1) are slices 1:4 and 2:5.
-    spin, lever, product = np.zeros((len(limbs), 5)), np.zeros((len(limbs), 5)), np.empty((len(limbs), 3))
-    s012, s01, s34, s120, s201 = spin[:, :3], spin[:, :2], spin[:, 3:], spin[:, 1:4], spin[:, 2:5]
-    l012, l01, l34, l120, l201 = lever[:, :3], lever[:, :2], lever[:, 3:], lever[:, 1:4], lever[:, 2:5]
-    multiply, subtract, add, copyto = np.multiply, np.subtract, np.add, np.copyto
+    # Cross product by shifted slices: in rows x y z x y, components (1,2,0) and (2,0,1) are slices 1:4 and 2:5. One
+    # row per component, so that NumPy's inner loop runs over the limbs and not over three numbers.
+    both, products = np.zeros((2, 5, len(limbs))), np.empty((2, 3, len(limbs)))
+    (spin, lever), head, tail, (first, second) = both[:, :3].transpose(0, 2, 1), both[:, :2], both[:, 3:], products
+    (spin_120, lever_120), (spin_201, lever_201) = both[:, 1:4], both[:, 2:5]
+    multiply, subtract, add = np.multiply, np.subtract, np.add
 
     def bind(out: np.ndarray) -> Write:
         shaped = out.reshape(-1, 3)
         if views[0] is not None and views[1] is not None and one_tree:
-            at, angular, linear = views[0], views[1][:, :3], views[1][:, 3:]
+            at, angular, linear, by_component = views[0], views[1][:, :3], views[1][:, 3:].T, shaped.T
 
             def write() -> None:
-                copyto(s012, angular)
-                subtract(at, centre, l012)
-                copyto(s34, s01)
-                copyto(l34, l01)
-                multiply(s120, l201, shaped)
-                multiply(s201, l120, product)
-                subtract(shaped, product, shaped)
-                add(shaped, linear, shaped)
+                spin[...] = angular
+                subtract(at, centre, lever)
+                tail[...] = head
+                multiply(spin_120, lever_201, first)
+                multiply(spin_201, lever_120, second)
+                subtract(first, second, first)
+                add(first, linear, by_component)
 
         else:
 
@@ -295,9 +299,9 @@ def extremities(name: str, root: str, bodies: Sequence[str]) -> Make:
             arms = np.empty((len(bodies), 3))
 
             def write() -> None:
-                np.take(data.xpos, index, axis=0, out=arms, mode="clip")
-                np.subtract(arms, place, out=arms)
-                np.matmul(arms, frame, out=shaped)
+                data.xpos.take(index, 0, arms, "clip")
+                np.subtract(arms, place, arms)
+                np.matmul(arms, frame, shaped)
 
             return write
 
