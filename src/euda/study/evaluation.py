@@ -71,9 +71,7 @@ def make_algorithm(config: RunConfig, features: int, actions: int) -> Algorithm:
 
 def save_policy(run: Run, agent: Agent) -> None:
     """Store the actor alone, beside the configuration."""
-    content = safetensors.numpy.save(
-        {"actor": np.array(agent.state["actor"])}, {"task": run.config.task, "method": run.config.method}
-    )
+    content = safetensors.numpy.save({"actor": np.array(agent.state["actor"])})
     storage.write_atomically(run.policy, content)
 
 

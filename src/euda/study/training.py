@@ -323,7 +323,7 @@ def train(
     stop: Stop | None = None,
 ) -> Outcome:
     """Begin or go on with the run of `config` in `folder`, to its end or until `stop` is set."""
-    stop, display = stop or Stop(), display or Silent()
+    stop, display = Stop() if stop is None else stop, display or Silent()
     with run.opened(folder, config) as run_, stop.on_signals():
         if run.status(run_).is_finished:
             return Outcome(folder, config.steps, True)

@@ -1,0 +1,148 @@
+"""A run that is killed again and again ends in the same bytes as one that is left alone.
+
+A helper process imports everything once and forks a child per attempt (before JAX has started), so that a
+kill costs a second. The child sends the signal to itself: at a random step, or inside a random call that
+writes, synchronises, renames or removes a file, which hits the checkpoint's writer at every stage.
+"""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from euda.study import run
+
+HELPER = """
+    import json, os, signal, sys
+    from pathlib import Path
+    from euda.study import machine
+    machine.use_one_thread()
+    import jax
+    from euda.config import AugmentationConfig, DDPGConfig, MLPConfig, ReplayConfig
+    from euda.study import training
+    from euda.study.display import Silent
+    from euda.study.settings import EvaluationConfig, RunConfig
+
+    cache, jobs = sys.argv[1], json.loads(sys.argv[2])
+    jax.config.update("jax_compilation_cache_dir", cache)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    CONFIG = RunConfig(
+        "cheetah_run", augmentation=AugmentationConfig("rotate", 0.5), mlp=MLPConfig(hidden_size=16),
+        replay=ReplayConfig(capacity=120, batch_size=8, seed_steps=30), learning=DDPGConfig(exploration_steps=20),
+        evaluation=EvaluationConfig(every=60, episodes=2), steps=260, episode_steps=45, checkpoint_every=40,
+    )
+
+    class Killer(Silent):
+        \"\"\"Sends a signal at the n-th call of something.\"\"\"
+
+        def __init__(self, at, count, number):
+            super().__init__()
+            self.at, self.left, self.number = at, count, number
+            if at not in ("step", "never"):
+                original = getattr(os, at)
+                def patched(*args, **kwargs):
+                    self.count()
+                    return original(*args, **kwargs)
+                setattr(os, at, patched)
+
+        def count(self):
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), self.number)
+
+        def step(self, step):
+            if self.at == "step":
+                self.count()
+
+    for folder, at, count, number in jobs:
+        child = os.fork()
+        if child == 0:
+            outcome = training.train(CONFIG, Path(folder), display=Killer(at, count, number))
+            os._exit(0 if outcome.signal is None else 128 + outcome.signal)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+"""
+
+
+def attempt(cache: Path, jobs: list[tuple[Path, str, int, int]]) -> list[int]:
+    """Exit codes of one child per job (folder, what to count, how many of it, signal)."""
+    text = json.dumps([[str(folder), *rest] for folder, *rest in jobs])
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(HELPER), str(cache), text]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    return [int(line) for line in done.stdout.split()]
+
+
+def content(folder: Path) -> dict:
+    """Everything that must not depend on interruptions."""
+    found = run.load(folder)
+    newest, damaged = found.newest_checkpoint()
+    assert newest is not None
+    assert damaged == []
+    return {
+        "metrics": [{key: value for key, value in event.items() if key != "seconds"} for event in found.events()],
+        "values": {key: value for key, value in newest.values.items() if key not in ("seconds", "metrics_size")},
+        "arrays": {name: (array.dtype, array.shape, array.tobytes()) for name, array in newest.arrays.items()},
+        "replay": {path.name: path.read_bytes() for path in found.replay.iterdir()},
+        "policy": found.policy.read_bytes(),
+    }
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, cache):
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    assert attempt(cache, [(folder, "never", 0, 0)]) == [0]
+    return content(folder)
+
+
+def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
+    returns = [event["return_mean"] for event in undisturbed["metrics"] if event["event"] == "eval"]
+    assert len(returns) == 6
+    assert len(set(returns)) == 6
+    assert undisturbed["metrics"][-1] == {"event": "end", "step": 260}
+    assert np.frombuffer(undisturbed["arrays"]["replay/counters"][2], np.int64)[0] > 120  # the ring has gone round
+
+
+def test_a_run_killed_at_random_moments_ends_in_the_same_bytes(tmp_path, cache, undisturbed):
+    chance = random.Random(0)
+    ranges = {"step": 60, "write": 14, "fsync": 9, "replace": 5, "unlink": 5}
+    kinds = [*ranges, *(chance.choice(list(ranges)) for _ in range(7))]
+    jobs = [(tmp_path / "run", kind, chance.randint(1, ranges[kind]), signal.SIGKILL) for kind in kinds]
+    codes = attempt(cache, [*jobs, (tmp_path / "run", "never", 0, 0), (tmp_path / "run", "never", 0, 0)])
+    assert codes[-2:] == [0, 0]  # the second finds it finished
+    assert codes[:-2].count(-signal.SIGKILL) >= 9
+    assert content(tmp_path / "run") == undisturbed
+
+
+def test_a_run_asked_to_stop_saves_and_goes_on_exactly(tmp_path, cache, undisturbed):
+    folder = tmp_path / "run"
+    asked = [(folder, "step", 57, signal.SIGINT), (folder, "step", 100, signal.SIGTERM)]
+    assert attempt(cache, asked) == [130, 143]
+    newest, _ = run.load(folder).newest_checkpoint()
+    assert newest is not None
+    assert newest.step == 157
+    assert attempt(cache, [(folder, "never", 0, 0)]) == [0]
+    assert content(folder) == undisturbed
+
+
+def test_a_damaged_checkpoint_is_said_and_the_run_ends_in_the_same_bytes(tmp_path, cache, undisturbed):
+    folder = tmp_path / "run"
+    assert attempt(cache, [(folder, "step", 210, signal.SIGKILL)]) == [-signal.SIGKILL]
+    (arrays,) = (folder / "checkpoints").glob("*200-*.safetensors")
+    arrays.write_bytes(arrays.read_bytes()[:-100])
+    found, (sentence,) = run.load(folder).newest_checkpoint()
+    assert found is not None
+    assert found.step == 160
+    assert "checksum" in sentence
+    assert attempt(cache, [(folder, "never", 0, 0)]) == [0]
+    assert content(folder) == undisturbed
