@@ -18,7 +18,7 @@ SUITABLE := import ensurepip, sys, venv; sys.exit(sys.version_info[:2] not in ((
 
 help:
 	@echo 'make setup   create .venv with euda in it (PYTHON=... chooses the interpreter)'
-	@echo 'make run     the table of tasks and the certificate of one of them'
+	@echo 'make run     train the reacher until it hits its target, then show its learning curve and a video (some minutes)'
 	@echo 'make test    all tests (WORKERS=2)'
 	@echo 'make check   lint, format and types'
 	@echo 'make lock    recompute requirements.lock from pyproject.toml (needs uv; LOCK_FLAGS=--upgrade for newer versions)'
@@ -45,8 +45,7 @@ $(READY): $(INSTALLED) pyproject.toml
 	@touch $@
 
 run: setup
-	$(BIN)/euda tasks
-	$(BIN)/euda certify reacher_hard
+	$(BIN)/euda demo
 
 test: setup
 	JAX_PLATFORMS=cpu $(BIN)/pytest -q -n $(WORKERS)

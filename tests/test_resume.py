@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +71,7 @@ HELPER = """
 """
 
 
-def attempt(cache: Path, jobs: list[tuple[Path, str, int, int]]) -> list[int]:
+def attempt(cache: Path, jobs: Sequence[tuple[Path, str, int, int]]) -> list[int]:
     """Exit codes of one child per job (folder, what to count, how many of it, signal)."""
     text = json.dumps([[str(folder), *rest] for folder, *rest in jobs])
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(HELPER), str(cache), text]

@@ -206,6 +206,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "layout": layout,
     "certify": certify,
     "picture": picture,
+    "demo": commands.demo,
     "train": commands.train,
     "evaluate": commands.evaluate,
     "video": commands.video,

@@ -182,6 +182,26 @@ def video(
     return 0
 
 
+def demo(out: Path = Path("runs/demo"), core: int | None = None, quiet: bool = False) -> int:
+    """Train the reacher until it hits its target (some minutes), then draw its learning curve and film it.
+
+    Args:
+        out: Folder of the run; one that was interrupted goes on.
+        core: Run on this core only.
+        quiet: Show nothing but the end.
+    """
+    prepare(core)
+    from euda.study import demo as demonstration
+    from euda.study import display
+
+    outcome = demonstration.train_until_solved(out, shown=display.make(quiet))
+    if outcome.signal is not None:
+        _print(ending(outcome))
+        return 128 + outcome.signal
+    _print(demonstration.show(out))
+    return 0
+
+
 def run_rows(folder: Path) -> list[dict[str, Any]]:
     """What `euda runs` shows: one row for each run below a folder."""
     from euda.errors import EudaError

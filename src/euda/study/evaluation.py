@@ -7,6 +7,7 @@ starts depend on the evaluation's seed and the training step only, so every run 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +35,7 @@ def seeds(seed: int, step: int, episodes: int) -> list[int]:
     return np.random.SeedSequence([seed, step]).generate_state(episodes).tolist()
 
 
-def make_environment(config: RunConfig, render_mode: str | None = None, **options: object) -> TaskEnv:
+def make_environment(config: RunConfig, render_mode: str | None = None, **options: Any) -> TaskEnv:
     """The environment of a run."""
     environment = make(config.task, config.features, config.cone, render_mode=render_mode, **options)
     environment.episode_steps = config.episode_steps

@@ -80,25 +80,23 @@ class TensorBoard:
     """An event file that TensorBoard reads; written in place, without tensorboardX's thread and host name."""
 
     def __init__(self, folder: Path, step: int) -> None:
-        from tensorboardX.proto import event_pb2
         from tensorboardX.record_writer import RecordWriter
 
-        self._proto, self._path = event_pb2, folder
+        self._proto, self._path = _protobuf("event"), folder
         with storage.readable_errors(folder):
             folder.mkdir(exist_ok=True)
             self._writer = RecordWriter(str(folder / f"events.out.tfevents.{time.time():.6f}.euda"))
             self._put(file_version="brain.Event:2")
             if step:  # a run that goes on: what an earlier file says about later steps is void
-                started = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+                started = self._proto.SessionLog(status=self._proto.SessionLog.START)
                 self._put(step=step + 1, session_log=started)
 
     def write(self, event: Event) -> None:
         """Add every number of the event under its own tag."""
-        from tensorboardX.proto.summary_pb2 import Summary
-
-        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(event).items()]
+        summary = _protobuf("summary").Summary
+        values = [summary.Value(tag=tag, simple_value=value) for tag, value in scalars(event).items()]
         with storage.readable_errors(self._path):
-            self._put(step=event["step"], summary=Summary(value=values))
+            self._put(step=event["step"], summary=summary(value=values))
             if event["event"] != "train":  # tensorboardX waits for the disk here: too slow for every episode
                 self._writer.flush()
 
@@ -162,6 +160,11 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
                 event = json.loads(line)
             if isinstance(event, dict) and {"event", "step", "seconds"} <= event.keys():
                 yield event
+
+
+def _protobuf(name: str) -> Any:
+    """One of TensorBoard's message modules, whose contents are made when they are imported."""
+    return importlib.import_module(f"tensorboardX.proto.{name}_pb2")
 
 
 def _extra(name: str) -> ModuleType:

@@ -48,17 +48,21 @@ class Outcome:
     step: int
     is_finished: bool
     signal: int | None = None
-    """What stopped it, if anything did."""
+    """The signal that stopped it, if one did."""
 
 
 class Stop:
     """A request to end after the current step; true once it was made."""
 
     def __init__(self) -> None:
-        self.signal: int | None = None
+        self.is_requested, self.signal = False, None
 
     def __bool__(self) -> bool:
-        return self.signal is not None
+        return self.is_requested
+
+    def request(self, number: int | None = None) -> None:
+        """Ask to stop, because of a signal or for another reason."""
+        self.is_requested, self.signal = True, number
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
@@ -66,15 +70,15 @@ class Stop:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self._request) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _request(self, number: int, frame: FrameType | None) -> None:
-        self.signal = number
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.request(number)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -349,7 +353,7 @@ def _trainer(run_: Run, display: Display) -> Trainer:
         return Trainer(run_, found)
 
 
-def _generator(state: dict[str, Any]) -> np.random.Generator:
+def _generator(state: Any) -> np.random.Generator:
     bits = np.random.PCG64()
     bits.state = state
     return np.random.Generator(bits)

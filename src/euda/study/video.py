@@ -36,7 +36,7 @@ def film(
     returns: list[float] = []
     with contextlib.closing(environment), storage.readable_errors(path):
         stride = max(1, round(1 / environment.control_timestep / _FASTEST))
-        fps = 1 / environment.control_timestep / stride
+        fps = round(1 / environment.control_timestep / stride)
         _encode(path, _frames(environment, policy, chosen, stride, returns), fps, (width, height))
     return returns
 
@@ -58,7 +58,7 @@ def _frames(
         returns.append(total)
 
 
-def _encode(path: Path, frames: Iterator[np.ndarray], fps: float, size: tuple[int, int]) -> None:
+def _encode(path: Path, frames: Iterator[np.ndarray], fps: int, size: tuple[int, int]) -> None:
     """H.264 that browsers play; the file takes its name when it is complete."""
     temporary = path.with_name(f".{path.stem}{storage.TEMPORARY}.mp4")
     path.parent.mkdir(parents=True, exist_ok=True)
