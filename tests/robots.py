@@ -47,7 +47,9 @@ ARM = """
 
 def crawler(cone: str = "elliptic", option: str = "", tilt: str = "", world: str = "") -> str:
     """A two-legged crawler on a floor, with whatever is to be tested added."""
-    return HEAD.format(cone=cone, option=option, world=FLOOR.format(tilt=tilt) + world) + CRAWLER + "</worldbody>" + MOTORS
+    return (
+        HEAD.format(cone=cone, option=option, world=FLOOR.format(tilt=tilt) + world) + CRAWLER + "</worldbody>" + MOTORS
+    )
 
 
 def write(folder: Path, xml: str, name: str = "robot.xml") -> Path:

@@ -75,7 +75,9 @@ def test_each_kind_turns_as_physics_says():
     y = LAYOUT.rotate(x, yaw)
     c, s = math.cos(yaw), math.sin(yaw)
     matrix = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
-    np.testing.assert_allclose(y[LAYOUT.slice("velocity")].reshape(2, 3), x[LAYOUT.slice("velocity")].reshape(2, 3) @ matrix.T)
+    np.testing.assert_allclose(
+        y[LAYOUT.slice("velocity")].reshape(2, 3), x[LAYOUT.slice("velocity")].reshape(2, 3) @ matrix.T
+    )
     planar = complex(*x[LAYOUT.slice("to_target")]) * np.exp(1j * yaw)
     np.testing.assert_allclose(y[LAYOUT.slice("to_target")], [planar.real, planar.imag])
     (heading,) = y[LAYOUT.slice("heading")]
@@ -83,7 +85,9 @@ def test_each_kind_turns_as_physics_says():
     assert -math.pi <= heading < math.pi
     w, i, j, k = x[LAYOUT.slice("orientation")]
     p, q = math.cos(yaw / 2), math.sin(yaw / 2)
-    np.testing.assert_allclose(y[LAYOUT.slice("orientation")], [p * w - q * k, p * i - q * j, p * j + q * i, p * k + q * w])
+    np.testing.assert_allclose(
+        y[LAYOUT.slice("orientation")], [p * w - q * k, p * i - q * j, p * j + q * i, p * k + q * w]
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

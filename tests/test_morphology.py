@@ -77,7 +77,10 @@ def test_ball_joints_count_three():
 
 
 TWO = """<mujoco><worldbody>{}</worldbody><actuator><motor joint="a"/><motor joint="b"/></actuator></mujoco>""".format(
-    "".join(f'<body name="arm_{n}" pos="{i} 0 1"><joint name="{n}"/><geom size=".1" pos=".2 0 0"/></body>' for i, n in enumerate("ab"))
+    "".join(
+        f'<body name="arm_{n}" pos="{i} 0 1"><joint name="{n}"/><geom size=".1" pos=".2 0 0"/></body>'
+        for i, n in enumerate("ab")
+    )
 )
 LOOP = """<mujoco><worldbody><body name="base" pos="0 0 1"><freejoint/><geom size=".1"/>
 <body name="one"><joint name="j1"/><geom size=".1" pos=".2 0 0"/></body>
@@ -101,5 +104,7 @@ def test_refusals_say_what_is_wrong(xml, says):
 
 def test_loops_can_be_allowed_and_couplings_are_no_loops():
     assert from_model(mujoco.MjModel.from_xml_string(LOOP), allow_loops=True).n == 3
-    coupled = LOOP.replace('<connect name="knot" body1="one" body2="two" anchor=".2 0 0"/>', '<joint joint1="j1" joint2="j2"/>')
+    coupled = LOOP.replace(
+        '<connect name="knot" body1="one" body2="two" anchor=".2 0 0"/>', '<joint joint1="j1" joint2="j2"/>'
+    )
     assert morphology(coupled).n == 3

@@ -167,7 +167,9 @@ def test_3d_variants_start_sane(name):
 @pytest.mark.parametrize("domain", models.VARIANTS)
 def test_3d_variants_are_dm_controls_bodies(domain):
     """Masses, inertias, geometry and pitch hinges of the planar model, exactly; a free root without springs."""
-    planar = load_original(domain, tasks.TASKS[f"{domain}_{'hop' if domain == 'hopper' else 'run'}"].task, seed=0).physics.model.ptr
+    planar = load_original(
+        domain, tasks.TASKS[f"{domain}_{'hop' if domain == 'hopper' else 'run'}"].task, seed=0
+    ).physics.model.ptr
     solid = models.build(domain)
     assert solid.jnt_type[0] == int(mujoco.mjtJoint.mjJNT_FREE)
     assert not np.any(solid.jnt_stiffness[0])

@@ -26,7 +26,7 @@ from euda.errors import EudaError, SimulationError
 
 State = dict[str, np.ndarray]
 _INTEGRATION = int(mujoco.mjtState.mjSTATE_INTEGRATION)
-_MUTABLE = ("geom_pos", "geom_size")  # model arrays that dm_control's resets change (the reacher's target)
+_MUTABLE = ("geom_pos", "geom_size", "site_pos", "body_pos")  # where resets put targets, in the model
 
 
 class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
@@ -48,7 +48,7 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._warnings = self.data.warning.number
         self._ctrl, self._middle, self._half = self.data.ctrl, *_control_range(self.model)
         self._clipped = np.empty(self.model.nu)
-        self._is_rk4 = self.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
+        self._is_rk4 = int(self.model.opt.integrator) == int(mujoco.mjtIntegrator.mjINT_RK4)
 
     # -- what it is ------------------------------------------------------------------------------------
 
@@ -134,11 +134,8 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             self._refuse_warnings()
 
     def _refuse_warnings(self) -> None:
-        raised = [
-            warning.name
-            for warning in mujoco.mjtWarning
-            if warning.value < len(self._warnings) and self._warnings[warning.value]
-        ]
+        members = mujoco.mjtWarning.__members__.items()
+        raised = [name for name, value in members if int(value) < len(self._warnings) and self._warnings[int(value)]]
         raise SimulationError(
             f"the simulation became invalid at step {self.steps} (MuJoCo's {', '.join(raised)}): the state blew up"
             " or its buffers overflowed; lower the actuators' gear, raise armature or damping, or shorten the timestep"
@@ -154,7 +151,13 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         integration = np.empty(mujoco.mj_stateSize(self.model, _INTEGRATION))
         mujoco.mj_getState(self.model, self.data, integration, _INTEGRATION)
         state = {"integration": integration, "sensordata": self.data.sensordata.copy(), "steps": np.array(self.steps)}
-        return state | {name: getattr(self.model, name).copy() for name in _MUTABLE}
+        aims = {name: value.copy() for name, value in self._aims().items()}
+        return state | aims | {name: getattr(self.model, name).copy() for name in _MUTABLE}
+
+    def _aims(self) -> State:
+        """What the task wants, where it is not part of the model: direction of travel, place of a target."""
+        aims = {"direction": self.robot.direction, "target": self.robot.target and self.robot.target.place}
+        return {name: value for name, value in aims.items() if isinstance(value, np.ndarray)}
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from a state that `get_state` returned, in this or in a fresh environment of the same kind."""
@@ -163,6 +166,8 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             raise EudaError(f"this state does not belong to this model, whose state has {size} numbers")
         for name in _MUTABLE:
             getattr(self.model, name)[:] = state[name]
+        for name, value in self._aims().items():
+            value[:] = state[name]
         mujoco.mj_setState(self.model, self.data, np.asarray(state["integration"], np.float64), _INTEGRATION)
         mujoco.mj_step1(self.model, self.data)
         # Touch, force and acceleration readings belong to the last substep and are not recomputed by mj_step1.
@@ -216,19 +221,16 @@ class TaskEnv(LimbEnv):
         self._warnings[:] = 0
 
     def get_state(self) -> State:
-        """As `LimbEnv.get_state`, with the stream of resets and the direction of travel."""
+        """As `LimbEnv.get_state`, with the stream of resets."""
         _, keys, position, has_gauss, gauss = self._task.random.get_state(legacy=True)
         stream = {"random_keys": np.asarray(keys), "random_rest": np.array([position, has_gauss, gauss], np.float64)}
-        direction = {} if self.robot.direction is None else {"direction": self.robot.direction.copy()}
-        return super().get_state() | stream | direction
+        return super().get_state() | stream
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:
         """As `LimbEnv.set_state`."""
         super().set_state(state)
         position, has_gauss, gauss = state["random_rest"].tolist()
         self._task.random.set_state(("MT19937", state["random_keys"], int(position), int(has_gauss), gauss))
-        if self.robot.direction is not None:
-            self.robot.direction[:] = state["direction"]
 
 
 def _random(seed: int | None) -> np.random.RandomState:
@@ -260,7 +262,7 @@ class ModelEnv(LimbEnv):
         hinges = [
             j
             for j in range(self.model.njnt)
-            if self.model.jnt_limited[j] and self.model.jnt_type[j] >= mujoco.mjtJoint.mjJNT_SLIDE
+            if self.model.jnt_limited[j] and self.model.jnt_type[j] >= int(mujoco.mjtJoint.mjJNT_SLIDE)
         ]
         low, high = self.model.jnt_range[hinges].T
         address = self.model.jnt_qposadr[hinges]

@@ -27,6 +27,10 @@ def picture(env: LimbEnv, copies: int = 6, width: int = 1280, height: int = 720)
     A yaw turns the world about the vertical through its origin, so a robot that can travel appears on a
     circle, each copy with its own direction of travel; one with a fixed base stays where it is mounted.
     """
+    if copies < 1 or width < 1 or height < 1:
+        raise EudaError(
+            f"a picture needs at least one copy and one pixel, not {copies} copies and {width}x{height} pixels"
+        )
     _pose(env)
     reach = _reach(env)
     travels = env.morphology.base != "fixed"

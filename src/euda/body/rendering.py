@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -55,6 +56,8 @@ class Renderer:
         self._scene = mujoco.MjvScene(model, maxgeom=max_geoms)
         self._option, self._perturb = mujoco.MjvOption(), mujoco.MjvPerturb()
         self._viewport = mujoco.MjrRect(0, 0, width, height)
+        # Freed before the interpreter takes the OpenGL library down, also when nobody calls close().
+        self._free = weakref.finalize(self, _free, self._gl, self._context)
 
     def draw(
         self,
@@ -80,11 +83,13 @@ class Renderer:
 
     def close(self) -> None:
         """Free the OpenGL context; safe to call twice."""
-        if self._gl is not None:
-            self._gl.make_current()
-            self._context.free()
-            self._gl.free()
-            self._gl = None
+        self._free()
+
+
+def _free(gl: Any, context: mujoco.MjrContext) -> None:
+    gl.make_current()
+    context.free()
+    gl.free()
 
 
 def camera(model: mujoco.MjModel, name: str | int | None = None) -> mujoco.MjvCamera:

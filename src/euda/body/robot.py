@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import warnings
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,9 @@ def point(model: mujoco.MjModel, data: mujoco.MjData, name: str) -> np.ndarray:
 
 def read_model(path: str | Path) -> mujoco.MjModel:
     """Compile an MJCF file; says in one sentence what is wrong with it."""
+    if mujoco.get_mju_user_warning() is None:
+        # By default MuJoCo writes warnings into a file in the working directory; steps report them as errors anyway.
+        mujoco.set_mju_user_warning(logging.getLogger("euda").debug)
     path = Path(path)
     if not path.is_file():
         raise ModelError(f"no model file at {str(path)!r}")
