@@ -1,0 +1,238 @@
+"""The commands about runs, as a user types them."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from euda import cli
+from euda.body.rendering import Renderer
+from euda.errors import RenderingError
+from euda.study import commands, demo, machine, run
+from euda.study.display import Silent
+
+TINY = [
+    *("--steps", "60", "--episode-steps", "30", "--checkpoint-every", "20", "--mlp.hidden-size", "8"),
+    *("--replay.capacity", "100", "--replay.batch-size", "4", "--replay.seed-steps", "30"),
+    *("--ddpg.exploration-steps", "20", "--evaluation.every", "30", "--evaluation.episodes", "2"),
+]
+
+
+@pytest.fixture(autouse=True)
+def leave_this_process_alone(monkeypatch):
+    monkeypatch.setattr(machine, "use_one_thread", lambda: None)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "reacher"
+    assert cli.main(["train", "reacher_hard", "--share", "0.25", "--out", str(folder), "--quiet", *TINY]) == 0
+    return folder
+
+
+def refused(capsys, *arguments: str) -> str:
+    """The one sentence that a command ends with."""
+    assert cli.main([str(argument) for argument in arguments]) == 2
+    error = capsys.readouterr().err.strip()
+    assert error.startswith("euda: ")
+    assert "\n" not in error
+    assert "Traceback" not in error
+    return error
+
+
+def test_train_makes_a_run_with_everything_in_it(finished):
+    names = {path.name for path in finished.iterdir()}
+    assert names >= {"config.json", "provenance.json", "metrics.jsonl", "policy.safetensors", "tensorboard", "replay"}
+    assert run.load(finished).config.augmentation.share == 0.25
+
+
+def test_train_goes_on_and_says_how_it_ended(finished, capsys):
+    assert cli.main(["train", "reacher_hard", "--share", "0.25", "--out", str(finished), *TINY]) == 0
+    assert "finished 60 steps" in capsys.readouterr().out
+
+
+def test_dry_run_prints_the_configuration_and_writes_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert (
+        cli.main(["train", "humanoid_run", "--method", "sac", "--augment", "rotate", "--features", "limb", "--dry-run"])
+        == 0
+    )
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["agent"], printed["features"], printed["augmentation"]["name"]) == ("sac", "limb", "rotate")
+    assert (printed["steps"], printed["augmentation"]["share"]) == (5_000_000, 0.5)
+    assert os.listdir(tmp_path) == []
+
+
+def test_every_field_of_the_configuration_is_a_documented_flag(capsys):
+    assert cli.main(["train", "--help"]) == 0
+    text = capsys.readouterr().out
+    for flag in (
+        *(
+            "--share",
+            "--seed",
+            "--core",
+            "--replay.n-step",
+            "--replay.discount",
+            "--mlp.hidden-layers",
+            "--sac.temperature",
+        ),
+        *("--ddpg.learning-rate", "--ddpg.stddev-steps", "--ddpg.target-rate", "--evaluation.every"),
+    ):
+        assert flag in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["reacher_hard", "--share", "1.5"], "between 0 and 1"),
+        (["reacher_hard", "--share", "-0.5"], "between 0 and 1"),
+        (["reacher_hard", "--share", "half"], "half"),
+        (["reacher_hard", "--method", "rotat"], "did you mean 'rotate'"),
+        (["reacher_hard", "--methud", "rotate"], "--methud"),
+        (["reacher_hrd"], "did you mean 'reacher_hard'"),
+        (["reacher_hard", "--steps", "0"], "steps must be at least 1"),
+        (["reacher_hard", "--steps", "-3"], "steps must be at least 1"),
+        (["reacher_hard", "--steps", "many"], "many"),
+        (["reacher_hard", "--agent", "ppo"], "unknown agent"),
+        (["reacher_hard", "--features", "pixels"], "unknown features"),
+        (["reacher_hard", "--augment", "flip"], "unknown augmentation"),
+        (["reacher_hard", "--core", "4096"], "core 4096 is not available"),
+        (["reacher_hard", "--replay.capacity", "0"], "capacity must be"),
+        (["reacher_hard", "--evaluation.episodes", "0"], "episodes must be at least 1"),
+        (["reacher_hard", "--ddpg.learning-rate", "-1"], "learning_rate must be"),
+        ([], ""),
+    ],
+)
+def test_bad_arguments_are_one_sentence_and_write_nothing(tmp_path, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    assert words in refused(capsys, "train", *arguments)
+    assert os.listdir(tmp_path) == []
+
+
+def test_folders_that_do_not_fit_are_refused(finished, tmp_path, capsys):
+    (tmp_path / "letter.txt").write_text("dear")
+    assert "neither empty nor a run" in refused(capsys, "train", "reacher_hard", "--out", tmp_path, *TINY)
+    assert "seed: 0 there, 1 asked for" in refused(
+        capsys, "train", "reacher_hard", "--share", "0.25", "--seed", "1", "--out", finished, *TINY
+    )
+    assert "task: 'reacher_hard' there" in refused(
+        capsys, "train", "cheetah_run", "--share", "0.25", "--out", finished, *TINY
+    )
+    assert os.listdir(tmp_path) == ["letter.txt"]
+
+
+def test_a_read_only_disk_is_one_sentence(tmp_path, capsys, monkeypatch):
+    def read_only(*args, **kwargs):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "mkdir", read_only)
+    assert "the disk is read-only" in refused(capsys, "train", "reacher_hard", "--out", tmp_path / "x", *TINY)
+
+
+def test_evaluate_repeats_what_training_recorded(finished, capsys):
+    last = [event for event in run.load(finished).events() if event["event"] == "eval"][-1]
+    assert cli.main(["evaluate", str(finished), "--episodes", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "step": 60,
+        "return_mean": last["return_mean"],
+        "returns": last["returns"],
+    }
+    assert cli.main(["evaluate", str(finished), "--episodes", "3", "--seed", "7"]) == 0
+    assert "mean of 3 episodes" in capsys.readouterr().out
+
+
+def test_commands_on_what_is_not_a_run_are_refused(finished, tmp_path, capsys):
+    assert "not a run" in refused(capsys, "evaluate", tmp_path)
+    assert "not a run" in refused(capsys, "video", tmp_path, "--out", tmp_path / "x.mp4")
+    assert "no folder" in refused(capsys, "runs", tmp_path / "nowhere")
+    assert ".mp4 file" in refused(capsys, "video", finished, "--out", tmp_path / "x.gif")
+    assert "even sizes" in refused(capsys, "video", finished, "--out", tmp_path / "x.mp4", "--width", "33")
+    assert "at least 1" in refused(capsys, "evaluate", finished, "--episodes", "0")
+
+
+def test_runs_are_listed_with_progress_and_state(finished, capsys):
+    (finished.parent / "broken").mkdir(exist_ok=True)
+    (finished.parent / "broken" / "config.json").write_text("{}")
+    assert cli.main(["runs", str(finished.parent)]) == 0
+    text = capsys.readouterr().out
+    assert "rotate 0.25" in text
+    assert "finished" in text
+    assert "unreadable" in text
+    assert cli.main(["runs", str(finished), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["task"], row["step"], row["steps"], row["state"]) == ("reacher_hard", 60, 60, "finished")
+
+
+def can_draw() -> bool:
+    import mujoco
+
+    try:
+        Renderer(mujoco.MjModel.from_xml_string("<mujoco/>"), 16, 16).close()
+    except RenderingError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not can_draw(), reason="no OpenGL here")
+def test_video_is_an_mp4_file(finished, tmp_path, capsys):
+    path = tmp_path / "new folder" / "film.mp4"
+    assert cli.main(["video", str(finished), "--out", str(path), "--width", "64", "--height", "48"]) == 0
+    assert path.read_bytes()[4:8] == b"ftyp"
+    assert os.listdir(path.parent) == ["film.mp4"]
+    assert "wrote" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not can_draw(), reason="no OpenGL here")
+def test_the_demonstration_stops_when_solved_and_shows_it(finished, tmp_path):
+    config = run.load(finished).config
+    outcome = demo.train_until_solved(tmp_path, config, solved=0.0, shown=Silent())
+    assert (outcome.step, outcome.is_finished, outcome.signal) == (0, False, None)
+    (tmp_path / "metrics.jsonl").unlink()
+    outcome = demo.train_until_solved(tmp_path, config, solved=2000.0, shown=Silent())
+    assert outcome.is_finished
+    again = demo.train_until_solved(tmp_path, config, solved=0.0, shown=Silent())
+    assert (again.step, again.is_finished) == (60, True)
+    text = demo.show(tmp_path)
+    assert "before training" in text
+    assert (tmp_path / "learning.png").read_bytes()[:4] == b"\x89PNG"
+    assert (tmp_path / "policy.mp4").is_file()
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
+    """The real program, in a process of its own."""
+    tiny = ["1000000" if word == "60" else word for word in TINY]
+    command = [sys.executable, "-m", "euda.cli", "train", "reacher_hard", "--out", str(tmp_path / "run"), *tiny]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not list((tmp_path / "run").glob("checkpoints/checkpoint-*.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error == ""
+    assert "everything is saved; go on with: euda train reacher_hard --out" in out
+    newest, _ = run.load(tmp_path / "run").newest_checkpoint()
+    assert newest is not None
+    assert f"stopped at step {newest.step}" in out
+
+
+def test_commands_do_not_load_jax_before_it_is_needed():
+    script = "import sys, euda.cli; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_libraries_that_are_already_loaded_are_found():
+    script = "import numpy; from euda.study.machine import _loaded; print(len(_loaded('openblas')))"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert int(done.stdout) >= 1
+
+
+def test_trackers_are_made_only_when_asked_for():
+    assert len(commands._sinks(True, None, None)) == 1
+    assert len(commands._sinks(False, "project", "experiment")) == 2
