@@ -122,7 +122,8 @@ def test_input_is_not_changed():
 
 def test_offsets_are_derived():
     assert [(f.name, LAYOUT.slice(f.name).start, f.dim) for f in LAYOUT] == [
-        ("velocity", 0, 6), ("height", 6, 1), ("orientation", 7, 4), ("to_target", 11, 2), ("heading", 13, 1), ("gyro", 14, 3)
+        ("velocity", 0, 6), ("height", 6, 1), ("orientation", 7, 4), ("to_target", 11, 2), ("heading", 13, 1),
+        ("gyro", 14, 3),
     ]  # fmt: skip
     assert LAYOUT.dim == 17 == len(LAYOUT.entry_names())
     assert LAYOUT.entry_names()[5] == "velocity[foot].z"

@@ -107,7 +107,7 @@ def test_promises_of_every_task(name):
         np.testing.assert_array_equal(observation, other)
         assert reward == other_reward
         assert 0 <= reward <= 1
-        assert not (terminated or truncated)
+        assert (terminated, truncated) == (False, False)
         assert env.observation_space.contains(observation)
         assert np.isfinite(observation).all()
         assert not np.shares_memory(observation, previous)

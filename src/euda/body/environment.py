@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import Any, Self
 
 import gymnasium
 import mujoco
@@ -53,6 +53,11 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     # -- what it is ------------------------------------------------------------------------------------
 
     @property
+    def unwrapped(self) -> Self:
+        """The environment itself, with MuJoCo's own `model` and `data`."""
+        return self
+
+    @property
     def layout(self) -> Layout:
         """What each entry of the observation is and how it turns."""
         return self.observer.layout
@@ -78,7 +83,7 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self.steps = 0
         return self.observe(), {}
 
-    def step(self, action: np.ndarray) -> tuple[np.ndarray, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Apply an action in [-1, 1] (clipped) for one control step."""
         self._set_control(action)
         self.advance()

@@ -1,0 +1,200 @@
+"""What is observed: MuJoCo's own numbers, enough of them, and in other people's environments too."""
+
+import gymnasium
+import mujoco
+import numpy as np
+import pytest
+from robots import ARM, CART, crawler, write
+
+from euda import Kind, LimbObservation, ModelEnv, make, sufficiency
+from euda.body import tasks
+from euda.errors import EudaError
+
+SHORT_OF_SUFFICIENT = {  # how many directions of the state `limb-paper` cannot show (PHYSICS.md D4, order z-x-y)
+    "cheetah_run": 5, "hopper_hop": 3, "walker_run": 0, "reacher_hard": 0, "quadruped_run": 1, "humanoid_run": 1,
+    "humanoid_stand": 1, "cheetah3d_run": 13, "hopper3d_hop": 8, "walker3d_run": 6,
+}  # fmt: skip
+
+
+def random_state(env, seed=0, steps=20):
+    env.reset(seed=seed)
+    rng = np.random.default_rng(seed)
+    for _ in range(steps):
+        env.step(rng.uniform(-1, 1, env.action_space.shape))
+
+
+@pytest.mark.parametrize(
+    ("features", "kind"), [("limb", mujoco.mjtObj.mjOBJ_BODY), ("limb-paper", mujoco.mjtObj.mjOBJ_XBODY)]
+)
+@pytest.mark.parametrize("name", tasks.TASKS)
+def test_limbs_are_read_as_mujoco_computes_them(name, features, kind):
+    """Positions and velocities against mj_objectVelocity, body by body: at the CoM, or at the frame for the paper."""
+    env = make(name, features)
+    random_state(env)
+    seen = env.observer.observe_exactly()
+    limbs = [limb for limb in env.morphology.limbs if features == "limb-paper" or limb.body != 0]
+    points = env.data.xipos if features == "limb" else env.data.xpos
+    root = env.morphology.root
+    origin = points[root.body] if root.body else env.model.body_pos[env.morphology.mount]
+    twist = np.empty(6)
+    for element, limb in enumerate(limbs):
+        mujoco.mj_objectVelocity(env.model, env.data, kind, limb.body, twist, 0)
+        position = seen[env.layout.slice("position")].reshape(-1, 3)[element]
+        velocity = seen[env.layout.slice("velocity")].reshape(-1, 3)[element]
+        np.testing.assert_allclose(velocity, twist[3:], atol=1e-12)
+        np.testing.assert_allclose(position, points[limb.body] - origin if limb.body else 0, atol=1e-15)
+        assert env.layout.field("position").of[element] == limb.name
+    if "root_rotation" in env.layout:
+        mujoco.mj_objectVelocity(env.model, env.data, kind, root.body, twist, 0)
+        np.testing.assert_allclose(seen[env.layout.slice("root_angular_velocity")], twist[:3], atol=1e-12)
+        columns = seen[env.layout.slice("root_rotation")].reshape(3, 3)
+        np.testing.assert_array_equal(columns, env.data.xmat[root.body].reshape(3, 3).T)
+
+
+def test_velocities_are_derivatives_of_positions():
+    env = make("humanoid_run")
+    random_state(env)
+    state, where = env.get_state(), env.layout.slice("position")
+    ends = []
+    for sign in (1, -1):
+        env.set_state(state)
+        mujoco.mj_integratePos(env.model, env.data.qpos, env.data.qvel, sign * 1e-6)
+        mujoco.mj_kinematics(env.model, env.data)
+        mujoco.mj_comPos(env.model, env.data)
+        ends.append(env.observer.observe_exactly()[where])
+    env.set_state(state)
+    velocity = env.observer.observe_exactly()[env.layout.slice("velocity")].reshape(-1, 3)
+    relative = (velocity - velocity[0]).ravel()
+    np.testing.assert_allclose((ends[0] - ends[1]) / 2e-6, relative, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", tasks.TASKS)
+def test_limb_features_are_sufficient_and_the_papers_are_not(name):
+    full = sufficiency(make(name))
+    assert full.is_sufficient
+    assert full.rank == full.expected
+    assert full.smallest > 1e-3
+    paper = sufficiency(make(name, "limb-paper"))
+    assert paper.expected - paper.rank == SHORT_OF_SUFFICIENT[name]
+
+
+def test_features_of_the_reachers_target_and_constants():
+    env = make("reacher_hard")
+    random_state(env)
+    assert "root_rotation" not in env.layout
+    to_target = env.observer.observe_exactly()[env.layout.slice("to_target")]
+    geoms = [env.data.geom(name).xpos for name in ("target", "finger")]
+    np.testing.assert_array_equal(to_target, geoms[0] - geoms[1])
+    paper = make("reacher_hard", "limb-paper")
+    np.testing.assert_array_equal(paper.reset(seed=0)[0][:12], [1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0])
+
+
+def test_observe_after_the_user_changed_the_state():
+    env = make("cheetah3d_run")
+    env.reset(seed=0)
+    before = env.unwrapped.observe()
+    env.unwrapped.data.qpos[2] += 1.0
+    mujoco.mj_forward(env.unwrapped.model, env.unwrapped.data)
+    after = env.unwrapped.observe()
+    height = env.unwrapped.layout.slice("height")
+    np.testing.assert_allclose(after[height] - before[height], 1.0, rtol=1e-6)
+
+
+# -- anybody's robot -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("xml", [crawler(), CART, ARM], ids=["crawler", "cart with wheels", "arm and ball"])
+def test_limb_features_are_sufficient_for_other_robots(tmp_path, xml):
+    env = ModelEnv(write(tmp_path, xml))
+    found = sufficiency(env)
+    assert found.is_sufficient
+
+
+def test_wheels_and_ball_joints_are_seen(tmp_path):
+    env = ModelEnv(write(tmp_path, CART))
+    assert {name.split(".")[0] for name in env.layout.field("rotation").of} == {"left_wheel", "right_wheel", "mast"}
+    assert env.layout.field("angular_velocity").of == ("left_wheel", "right_wheel", "mast")
+
+
+def test_sensors_know_how_they_turn(tmp_path):
+    path = write(tmp_path, crawler())
+    env = ModelEnv(path, sensors=("gyro", "linvel", "touch"))
+    kinds = {name: (env.layout.field(name).kind, env.layout.field(name).frame) for name in ("gyro", "linvel", "touch")}
+    assert kinds == {"gyro": (Kind.SCALAR, "body"), "linvel": (Kind.VECTOR, "world"), "touch": (Kind.SCALAR, "world")}
+    with pytest.raises(EudaError, match="'compass' of type mjSENS_MAGNETOMETER has no known behaviour"):
+        ModelEnv(path, sensors=("compass",))
+    with pytest.raises(EudaError, match="unknown sensor 'gyr': did you mean 'gyro'"):
+        ModelEnv(path, sensors=("gyr",))
+    clipped = write(tmp_path, crawler().replace('name="linvel"', 'name="linvel" cutoff="2"'), "clipped.xml")
+    with pytest.raises(EudaError, match="remove its cutoff"):
+        ModelEnv(clipped, sensors=("linvel",))
+    referred = crawler().replace('name="linvel"', 'name="linvel" reftype="body" refname="foot"')
+    env = ModelEnv(write(tmp_path, referred, "referred.xml"), sensors=("linvel",))
+    assert (env.layout.field("linvel").kind, env.layout.field("linvel").count) == (Kind.SCALAR, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"direction": (1, 0)}, "a direction is three finite numbers"),
+        ({"direction": (0, 0, 0)}, "must not be zero"),
+        ({"direction": (np.nan, 0, 0)}, "three finite numbers"),
+        ({"direction": "north"}, "a direction is three numbers"),
+        ({"target": (1, 2, 3, 4)}, "a target is three finite numbers"),
+        ({"target": "gaol"}, "unknown site, geom or body 'gaol'.*did you mean 'goal'"),
+        ({"target": "goal", "limb": "tipp"}, "did you mean 'tip'"),
+    ],
+)
+def test_bad_directions_and_targets(tmp_path, options, says):
+    with pytest.raises(EudaError, match=says):
+        ModelEnv(write(tmp_path, ARM), **options)
+
+
+GYM = ["Ant-v5", "Humanoid-v5", "HalfCheetah-v5", "Hopper-v5", "Walker2d-v5"]
+
+
+@pytest.mark.parametrize("name", GYM)
+def test_limb_observation_leaves_the_environment_alone(name):
+    """Same rewards, states and ends as without the wrapper, and features of the state as it is now."""
+    plain, wrapped = gymnasium.make(name), LimbObservation(gymnasium.make(name), direction=(1, 0, 0))
+    plain.reset(seed=0)
+    observation, _ = wrapped.reset(seed=0)
+    rng = np.random.default_rng(0)
+    fresh = mujoco.MjData(wrapped.unwrapped.model)
+    where = wrapped.layout.slice("position")
+    for _ in range(60):
+        action = rng.uniform(-1, 1, plain.action_space.shape)
+        action *= plain.action_space.high
+        _, reward, terminated, *_ = plain.step(action)
+        observation, other, ended, *_ = wrapped.step(action)
+        assert (reward, terminated) == (other, ended)
+        np.testing.assert_array_equal(plain.unwrapped.data.qpos, wrapped.unwrapped.data.qpos)
+        fresh.qpos[:], fresh.qvel[:] = wrapped.unwrapped.data.qpos, wrapped.unwrapped.data.qvel
+        mujoco.mj_forward(wrapped.unwrapped.model, fresh)
+        bodies = [limb.body for limb in wrapped.morphology.limbs]
+        expected = fresh.xipos[bodies] - fresh.xipos[bodies[0]]
+        np.testing.assert_allclose(observation[where].reshape(-1, 3), expected, atol=1e-6)
+        assert wrapped.observation_space.contains(observation)
+    np.testing.assert_array_equal(observation[wrapped.layout.slice("direction")], [1, 0, 0])
+
+
+def test_limb_observation_reads_sensors_and_targets(tmp_path):
+    env = gymnasium.make("euda/quadruped_run-v0")
+    wrapped = LimbObservation(
+        env, sensors=("imu_gyro", "force_toe_front_left"), target=(1.0, 2.0, 0.0), limb="toe_front_left"
+    )
+    wrapped.reset(seed=0)
+    for _ in range(30):
+        observation, *_ = wrapped.step(np.zeros(12, np.float32))
+    data = env.unwrapped.data
+    for name in ("imu_gyro", "force_toe_front_left"):
+        np.testing.assert_allclose(
+            observation[wrapped.layout.slice(name)], data.sensor(name).data, rtol=1e-5, atol=1e-6
+        )
+    expected = np.array([1.0, 2.0, 0.0]) - data.body("toe_front_left").xpos
+    np.testing.assert_allclose(observation[wrapped.layout.slice("to_target")], expected, rtol=1e-5)
+
+
+def test_limb_observation_refuses_other_simulators():
+    with pytest.raises(EudaError, match="CartPoleEnv is no MuJoCo environment"):
+        LimbObservation(gymnasium.make("CartPole-v1"))
