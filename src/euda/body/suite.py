@@ -190,7 +190,7 @@ class ReacherPhysics(_Views, reacher.Physics):
     def finger_to_target(self) -> np.ndarray:
         return self._target - self._finger
 
-    def finger_to_target_dist(self) -> float:
+    def finger_to_target_dist(self) -> Any:
         return norm(self.finger_to_target())
 
 
