@@ -1,7 +1,7 @@
 # Needs only make and Python 3.11 or 3.12; everything else comes from requirements.lock into .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lock clean
+.PHONY: help setup run test test-extras check lock clean
 .DELETE_ON_ERROR:
 
 VENV := .venv
@@ -20,6 +20,7 @@ help:
 	@echo 'make setup   create .venv with euda in it (PYTHON=... chooses the interpreter)'
 	@echo 'make run     train the reacher until it hits its target, then show its learning curve and a video (some minutes)'
 	@echo 'make test    all tests (WORKERS=2)'
+	@echo 'make test-extras   tests of what needs more than the lock: PyTorch (in .venv-extras)'
 	@echo 'make check   lint, format and types'
 	@echo 'make lock    recompute requirements.lock from pyproject.toml (needs uv; LOCK_FLAGS=--upgrade for newer versions)'
 	@echo 'make clean   remove .venv and caches'
@@ -50,6 +51,12 @@ run: setup
 test: setup
 	JAX_PLATFORMS=cpu $(BIN)/pytest -q -n $(WORKERS)
 
+# PyTorch is installed exactly so, and first: a plain `torch` would bring gigabytes of CUDA packages along.
+test-extras:
+	@$(MAKE) --no-print-directory setup VENV=.venv-extras
+	@.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	JAX_PLATFORMS=cpu .venv-extras/bin/pytest -q tests_extras
+
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -60,5 +67,5 @@ lock:
 	  --no-emit-index-url --no-header --no-annotate --no-config --quiet $(LOCK_FLAGS) --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .venv-extras .pytest_cache .ruff_cache .hypothesis build dist
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
