@@ -12,12 +12,22 @@ from euda.errors import EudaError
 from euda.replay.augmentation import Augmentation, make_augmentation
 from euda.replay.buffer import Transition
 
-LAYOUT = Layout((Field("velocity", Kind.VECTOR, 2), Field("height", Kind.SCALAR), Field("heading", Kind.HEADING), Field("aim", Kind.PLANAR)))
+LAYOUT = Layout(
+    (
+        Field("velocity", Kind.VECTOR, 2),
+        Field("height", Kind.SCALAR),
+        Field("heading", Kind.HEADING),
+        Field("aim", Kind.PLANAR),
+    )
+)
 
 
 def batch_of(size: int, seed: int = 0) -> Transition:
     draw = np.random.default_rng(seed)
-    arrays = (draw.normal(size=shape).astype(np.float32) for shape in ((size, LAYOUT.dim), (size, 2), (size,), (size,), (size, LAYOUT.dim)))
+    arrays = (
+        draw.normal(size=shape).astype(np.float32)
+        for shape in ((size, LAYOUT.dim), (size, 2), (size,), (size,), (size, LAYOUT.dim))
+    )
     return Transition(*arrays)
 
 
@@ -28,6 +38,7 @@ def applied(config: AugmentationConfig, batch: Transition, seed: int = 0) -> Tra
 
 def yaws_of(before: np.ndarray, after: np.ndarray) -> np.ndarray:
     """The angle by which the first velocity of each row was turned, in (-π, π]."""
+
     def angle(x: np.ndarray) -> np.ndarray:
         return np.arctan2(x[:, 1], x[:, 0])
 
@@ -44,7 +55,8 @@ def test_exactly_the_share_is_changed(name: str, size: int, share: float) -> Non
     after = make_augmentation(AugmentationConfig(name, share), LAYOUT)(jax.random.key(1), batch)
     for old, new in ((batch.observation, after.observation), (batch.next_observation, after.next_observation)):
         assert np.any(np.asarray(new) != old, axis=1).sum() == round(share * size)
-        assert new.shape == old.shape and new.dtype == np.float32
+        assert new.shape == old.shape
+        assert new.dtype == np.float32
 
 
 @pytest.mark.parametrize("name", AUGMENTATIONS)
@@ -62,7 +74,9 @@ def test_rotation_is_the_layouts_by_one_yaw_for_both() -> None:
     yaws = yaws_of(batch.observation, after.observation)
     np.testing.assert_allclose(np.cos(yaws - yaws_of(batch.next_observation, after.next_observation)), 1, atol=1e-4)
     np.testing.assert_allclose(after.observation, LAYOUT.rotate(batch.observation.astype(float), yaws), atol=2e-3)
-    np.testing.assert_allclose(after.next_observation, LAYOUT.rotate(batch.next_observation.astype(float), yaws), atol=2e-3)
+    np.testing.assert_allclose(
+        after.next_observation, LAYOUT.rotate(batch.next_observation.astype(float), yaws), atol=2e-3
+    )
     assert len(np.unique(yaws.round(5))) > 250  # one yaw per transition, not one per batch
 
 
@@ -89,12 +103,17 @@ def test_gaussian_statistics_and_sharing(same: bool) -> None:
 @pytest.mark.parametrize("same", [True, False])
 def test_scale_statistics_and_sharing(same: bool) -> None:
     batch = batch_of(20_000)
-    batch = batch._replace(observation=np.abs(batch.observation) + 1, next_observation=np.abs(batch.next_observation) + 1)
+    batch = batch._replace(
+        observation=np.abs(batch.observation) + 1, next_observation=np.abs(batch.next_observation) + 1
+    )
     after = applied(AugmentationConfig("scale", same_noise=same), batch)
     z, z_next = after.observation / batch.observation, after.next_observation / batch.next_observation
-    assert z.min() >= 0.5 - 1e-6 and z.max() <= 1 + 1e-6
+    assert z.min() >= 0.5 - 1e-6
+    assert z.max() <= 1 + 1e-6
     np.testing.assert_allclose(z.mean(axis=0), 0.75, atol=0.01)
-    np.testing.assert_allclose(np.cov(z.T), np.eye(LAYOUT.dim) / 48, atol=0.002)  # independent entries, variance 0.5² / 12
+    np.testing.assert_allclose(
+        np.cov(z.T), np.eye(LAYOUT.dim) / 48, atol=0.002
+    )  # independent entries, variance 0.5² / 12
     np.testing.assert_allclose(np.corrcoef(z.ravel(), z_next.ravel())[0, 1], 1.0 if same else 0.0, atol=0.02)
 
 
@@ -119,8 +138,11 @@ def test_same_key_same_bytes(name: str) -> None:
 )
 def test_every_field_does_something(base: AugmentationConfig, changed: AugmentationConfig) -> None:
     batch = batch_of(32)
-    first, second = (np.concatenate([a.observation, a.next_observation]) for a in (applied(base, batch), applied(changed, batch)))
-    assert np.isfinite(second).all() and not np.array_equal(first, second)
+    first, second = (
+        np.concatenate([a.observation, a.next_observation]) for a in (applied(base, batch), applied(changed, batch))
+    )
+    assert np.isfinite(second).all()
+    assert not np.array_equal(first, second)
 
 
 def test_bad_input() -> None:

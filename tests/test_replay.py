@@ -116,8 +116,10 @@ def test_time_limit_bootstraps_and_terminal_does_not() -> None:
         buffer.start([9.0])
         sample = buffer.sample(np.random.default_rng(0), 64)
         first = sample.observation[:, 0] == 0
-        assert first.any() and (sample.discount[first] == expected).all()
-        assert (sample.reward[first] == 1.5).all() and (sample.next_observation[first] == 2).all()
+        assert first.any()
+        assert (sample.discount[first] == expected).all()
+        assert (sample.reward[first] == 1.5).all()
+        assert (sample.next_observation[first] == 2).all()
         assert not (sample.next_observation == 9).any()
 
 
@@ -137,8 +139,10 @@ def test_samples_are_fresh_contiguous_float32() -> None:
     kept = [array.copy() for array in first]
     second = buffer.sample(generator, 16)
     for array, copy, other in zip(first, kept, second, strict=True):
-        assert array.dtype == np.float32 and array.flags.c_contiguous
-        assert not np.shares_memory(array, other) and np.array_equal(array, copy)
+        assert array.dtype == np.float32
+        assert array.flags.c_contiguous
+        assert not np.shares_memory(array, other)
+        assert np.array_equal(array, copy)
     assert not np.array_equal(first.observation, second.observation)
 
 
@@ -166,7 +170,9 @@ def play(buffer: ReplayBuffer, log: list[tuple[str, Any]]) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(events=EVENTS, capacity=st.integers(2, 25), generation=st.integers(0, 1), n=st.integers(1, 4))
-def test_resumed_equals_uninterrupted(tmp_path_factory: Any, events: list[str], capacity: int, generation: int, n: int) -> None:
+def test_resumed_equals_uninterrupted(
+    tmp_path_factory: Any, events: list[str], capacity: int, generation: int, n: int
+) -> None:
     """Crash at any moment, reopen the files, restore either of the last two checkpoints, go on: the same samples."""
     slack, interval = 16, 8
     folder = tmp_path_factory.mktemp("replay")
@@ -262,8 +268,11 @@ def test_memory_of_a_million_humanoid_transitions() -> None:
     few = ReplayBuffer(182, 21, 1000, slack=0).nbytes / 1000
     raw = 4 * (182 + 21 + 2)
     assert few / raw < 1.02
-    million = few * (1_000_000 + 40_000) * 1.001  # slack of two checkpoints of 20 000 steps, one more observation per episode
-    assert million < 0.9e9 and million / (raw * 1e6) < 1.1
+    million = (
+        few * (1_000_000 + 40_000) * 1.001
+    )  # slack of two checkpoints of 20 000 steps, one more observation per episode
+    assert million < 0.9e9
+    assert million / (raw * 1e6) < 1.1
 
 
 def test_bad_input() -> None:

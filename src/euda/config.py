@@ -60,7 +60,7 @@ class AugmentationConfig:
     share: float = 1.0
     """Share of the batch that is changed (the paper's rho_aug); exactly round(share * batch size) transitions."""
     same_noise: bool = True
-    """gaussian and scale: whether an observation and its next observation get the same z (as the paper's authors did)."""
+    """gaussian and scale: whether an observation and its next one get the same z (as the authors did)."""
     stddev: float = 1.0
     """gaussian: standard deviation of every entry of z."""
     low: float = 0.5
@@ -73,7 +73,12 @@ class AugmentationConfig:
             raise unknown("augmentation", self.name, AUGMENTATIONS)
         _share(self, "share")
         _require(math.isfinite(self.stddev) and self.stddev >= 0, "stddev", self.stddev, "zero or more")
-        _require(math.isfinite(self.low) and self.low <= self.high < math.inf, "low", self.low, f"at most high ({self.high!r})")
+        _require(
+            math.isfinite(self.low) and self.low <= self.high < math.inf,
+            "low",
+            self.low,
+            f"at most high ({self.high!r})",
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,4 +155,9 @@ class SACConfig(LearningConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         _positive(self, "temperature", "temperature_rate")
-        _require(self.log_stddev_low < self.log_stddev_high, "log_stddev_low", self.log_stddev_low, f"below log_stddev_high ({self.log_stddev_high!r})")
+        _require(
+            self.log_stddev_low < self.log_stddev_high,
+            "log_stddev_low",
+            self.log_stddev_low,
+            f"below log_stddev_high ({self.log_stddev_high!r})",
+        )

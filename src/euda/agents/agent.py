@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from euda.agents.networks import Network, unravel
+from euda.agents.networks import Network, size, unravel
 from euda.config import LearningConfig
 from euda.errors import EudaError
 from euda.replay.augmentation import Augmentation, unchanged
@@ -75,30 +75,42 @@ class Program:
     def __init__(self, algorithm: Algorithm, augment: Augmentation = unchanged) -> None:
         self.algorithm, self.augment = algorithm, augment
         self._compiled: dict[Due, tuple[tuple[str, ...], Callable[..., Any]]] = {}
-        self.forward = jax.jit(lambda flat, observations: algorithm.actor.apply(unravel(algorithm.actor, flat), observations))
+        actor = algorithm.actor
+        self.forward = jax.jit(lambda flat, observations: actor.apply(unravel(actor, flat), observations))
 
-    def learn(self, donated: State, kept: State, batch: Transition, key: jax.Array, clock: jax.Array, *, due: Due) -> Any:
-        """The whole update as a pure function; `clock` holds the environment's step and the number of updates before."""
+    def learn(self, donated: State, kept: State, batch: Transition, key: jax.Array, clock: Any, *, due: Due) -> Any:
+        """The whole update, a pure function; `clock` holds the environment's step and the number of updates before."""
         state = {**donated, **kept}
         step, count = clock[0], clock[1]
         for_batch, for_loss = jax.random.split(jax.random.fold_in(key, count))
         batch = self.augment(for_batch, batch)
         changes, metrics = self.algorithm.update(state, batch, for_loss, step, count, actor=due[0], targets=due[1])
-        finite = functools.reduce(jnp.logical_and, [jnp.isfinite(value) for name, value in metrics.items() if name.endswith("loss")])
+        losses = [value for name, value in metrics.items() if name.endswith("loss")]
+        finite = functools.reduce(jnp.logical_and, map(jnp.isfinite, losses))
         changes["finite"] = metrics["finite"] = jnp.logical_and(state["finite"], finite)
         return changes, metrics
 
-    def __call__(self, state: State, batch: Transition, key: jax.Array, clock: Any, due: Due) -> tuple[dict[str, Any], Metrics]:
+    @functools.cached_property
+    def in_numpy(self) -> bool:
+        """Whether the actor has a NumPy form."""
+        network, observation = self.algorithm.actor, np.zeros(self.algorithm.features, np.float32)
+        return network.apply_numpy(unravel(network, np.zeros(size(network), np.float32)), observation) is not None
+
+    def __call__(
+        self, state: State, batch: Transition, key: jax.Array, clock: Any, due: Due
+    ) -> tuple[dict[str, Any], Metrics]:
         """The state after one update, and its scalars."""
         if due not in self._compiled:
             self._compiled[due] = self._compile(state, batch, key, clock, due)
         donate, compiled = self._compiled[due]
-        changes, metrics = compiled(
-            {name: state[name] for name in donate}, {name: value for name, value in state.items() if name not in donate}, batch, key, clock
-        )
+        donated = {name: state[name] for name in donate}
+        kept = {name: value for name, value in state.items() if name not in donated}
+        changes, metrics = compiled(donated, kept, batch, key, clock)
         return {**state, **changes}, metrics
 
-    def _compile(self, state: State, batch: Transition, key: jax.Array, clock: Any, due: Due) -> tuple[tuple[str, ...], Callable[..., Any]]:
+    def _compile(
+        self, state: State, batch: Transition, key: jax.Array, clock: Any, due: Due
+    ) -> tuple[tuple[str, ...], Callable[..., Any]]:
         learn = functools.partial(self.learn, due=due)
         changes, _ = jax.eval_shape(learn, {}, state, batch, key, clock)
         return tuple(sorted(set(changes) - {_ACTOR})), jax.jit(learn, donate_argnums=0)
@@ -133,17 +145,16 @@ class Agent:
     def policy(self) -> Callable[[Floats], Floats]:
         """Observations [dim] or [B, dim] to the actor's outputs, in NumPy if the network has such a form."""
         network, flat = self.program.algorithm.actor, self.state[_ACTOR]
-        params = unravel(network, np.asarray(flat))
-        if network.apply_numpy(params, np.zeros(self.program.algorithm.features, np.float32)) is not None:
-            return functools.partial(network.apply_numpy, params)  # type: ignore[return-value]
-        return functools.partial(_forward, self.program.forward, flat)
+        if not self.program.in_numpy:
+            return functools.partial(_forward, self.program.forward, flat)
+        return functools.partial(network.apply_numpy, unravel(network, np.asarray(flat)))  # type: ignore[return-value]
 
     def act(self, observations: Floats) -> Floats:
         """The best actions known, [m] for one observation [dim], [B, m] for many [B, dim]."""
         return self.program.algorithm.mode(self.policy(observations))
 
     def explore(self, observation: Floats, generator: np.random.Generator, step: int) -> Floats:
-        """An action to learn from at the environment's step `step`, within [-1, 1]: random at first, then with noise."""
+        """An action to learn from at the environment's step `step`, within [-1, 1]: random at first, then noisy."""
         algorithm = self.program.algorithm
         if step < algorithm.config.exploration_steps:
             shape = (*observation.shape[:-1], algorithm.actions)
@@ -174,16 +185,19 @@ class Agent:
         return {**arrays, "key": np.array(jax.random.key_data(self.key)), "updates": np.array(self.updates, np.int64)}
 
     @staticmethod
-    def from_state_dict(algorithm: Algorithm, arrays: Mapping[str, npt.NDArray], augment: Augmentation = unchanged) -> Agent:
+    def from_state_dict(
+        algorithm: Algorithm, arrays: Mapping[str, npt.NDArray], augment: Augmentation = unchanged
+    ) -> Agent:
         """The agent that `state_dict` described; names and shapes must be those of `algorithm`."""
         fresh = {**algorithm.initialise(jax.random.key(0)), "finite": np.array(True)}
         wanted = {**{name: np.shape(value) for name, value in fresh.items()}, "key": (2,), "updates": ()}
         found = {name: np.shape(value) for name, value in arrays.items()}
         if wanted != found:
             wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
-            raise EudaError(f"the stored agent does not fit this one: {', '.join(wrong)} missing, unknown or of another shape")
+            raise EudaError(f"the stored agent does not fit: {', '.join(wrong)} missing, unknown or of another shape")
         state = {name: jnp.array(arrays[name]) for name in fresh}
-        return Agent(program(algorithm, augment), state, jax.random.wrap_key_data(jnp.array(arrays["key"])), int(arrays["updates"]))
+        key = jax.random.wrap_key_data(jnp.array(arrays["key"]))
+        return Agent(program(algorithm, augment), state, key, int(arrays["updates"]))
 
 
 def _forward(forward: Callable[..., Any], flat: Any, observations: Floats) -> Floats:

@@ -25,6 +25,7 @@ from euda.agents.networks import Network, Networks, Params, mlp_networks, ravel,
 from euda.agents.optimiser import Adam, adam, soft_update
 from euda.config import DDPGConfig
 from euda.replay.buffer import Transition
+from euda.replay.draws import normal
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,13 +36,14 @@ class DDPG:
     actions: int
     actor: Network
     critic: Network
-    config: DDPGConfig = DDPGConfig()
+    config: DDPGConfig
 
     @staticmethod
     def make(features: int, actions: int, config: DDPGConfig | None = None, networks: Networks | None = None) -> DDPG:
         """DDPG for observations [features] and actions [actions], perceptrons unless `networks` says otherwise."""
         networks = networks or mlp_networks()
-        return DDPG(features, actions, networks.actor(features, actions), networks.critic(features, actions), config or DDPGConfig())
+        actor, critic = networks.actor(features, actions), networks.critic(features, actions)
+        return DDPG(features, actions, actor, critic, config or DDPGConfig())
 
     def initialise(self, key: jax.Array) -> dict[str, Any]:
         """Parameters, targets equal to them, and moments of zero, as flat vectors."""
@@ -49,7 +51,8 @@ class DDPG:
         state: dict[str, Any] = {}
         for name, network, of in (("actor", self.actor, keys[0]), ("critic", self.critic, keys[1])):
             flat = np.asarray(ravel(network, network.initialise(of)), np.float32)
-            state |= {name: flat, f"{name}_target": flat.copy(), f"{name}_mean": np.zeros_like(flat), f"{name}_square": np.zeros_like(flat)}
+            state |= {name: flat, f"{name}_target": flat.copy()}
+            state |= {f"{name}_mean": np.zeros_like(flat), f"{name}_square": np.zeros_like(flat)}
         return state
 
     # -- acting ----------------------------------------------------------------------------------------
@@ -57,7 +60,8 @@ class DDPG:
     def deviation(self, step: Any) -> Any:
         """σ(t): from stddev_start to stddev_end, linear over stddev_steps environment steps."""
         config = self.config
-        done = min(step / config.stddev_steps, 1.0) if isinstance(step, int) else jnp.minimum(step / config.stddev_steps, 1.0)
+        smaller = min if isinstance(step, int) else jnp.minimum
+        done = smaller(step / config.stddev_steps, 1.0)
         return config.stddev_start + (config.stddev_end - config.stddev_start) * done
 
     def mode(self, outputs: Any) -> Any:
@@ -65,7 +69,7 @@ class DDPG:
         return np.tanh(outputs) if isinstance(outputs, np.ndarray) else jnp.tanh(outputs)
 
     def sample(self, outputs: Floats, generator: np.random.Generator, step: int) -> Floats:
-        """clip(π(s) + σ(t) z, -1, 1)."""
+        """The action clip(π(s) + σ(t) z, -1, 1)."""
         action = generator.standard_normal(outputs.shape, np.float32)
         action *= np.float32(self.deviation(step))
         action += np.tanh(outputs)
@@ -84,20 +88,20 @@ class DDPG:
     def smoothing(self, key: jax.Array, shape: tuple[int, ...], step: Any) -> Any:
         """ε: the clipped noise of the target policy."""
         clip = self.config.smoothing_clip
-        return jnp.clip(self.deviation(step) * jax.random.normal(key, shape), -clip, clip)
+        return jnp.clip(self.deviation(step) * normal(key, shape), -clip, clip)
 
     def target(self, theta: Params, phi: Params, batch: Transition, epsilon: Any) -> Any:
-        """y = R + Γ Q_φ'(s', clip(π_θ'(s') + ε, -1, 1)) [B]."""
+        """The target y = R + Γ Q_φ'(s', clip(π_θ'(s') + ε, -1, 1)) [B]."""
         a = jnp.clip(self.pi(theta, batch.next_observation) + epsilon, -1.0, 1.0)
         return batch.reward + batch.discount * self.q(phi, batch.next_observation, a)
 
     def critic_loss(self, phi: Params, batch: Transition, y: Any) -> tuple[Any, Any]:
-        """mean (Q_φ(s, a) - y)², and mean Q."""
+        """The loss mean (Q_φ(s, a) - y)², and mean Q."""
         q = self.q(phi, batch.observation, batch.action)
         return jnp.mean(jnp.square(q - y)), jnp.mean(q)
 
     def actor_loss(self, theta: Params, phi: Params, batch: Transition) -> Any:
-        """- mean Q_φ(s, π_θ(s))."""
+        """The loss - mean Q_φ(s, π_θ(s))."""
         return -jnp.mean(self.q(phi, batch.observation, self.pi(theta, batch.observation)))
 
     # -- one update ------------------------------------------------------------------------------------
@@ -112,12 +116,13 @@ class DDPG:
             batch,
             self.smoothing(key, batch.action.shape, step),
         )
-        (loss, q), gradient = jax.value_and_grad(self.critic_loss, has_aux=True)(unravel(self.critic, state["critic"]), batch, y)
+        phi = unravel(self.critic, state["critic"])
+        (loss, q), gradient = jax.value_and_grad(self.critic_loss, has_aux=True)(phi, batch, y)
         changes = descend(self.critic, "critic", state, gradient, count + 1, self.config.learning_rate)
         metrics = {"critic_loss": loss, "q": q}
         if actor:
-            phi = unravel(self.critic, changes["critic"])
-            metrics["actor_loss"], gradient = jax.value_and_grad(self.actor_loss)(unravel(self.actor, state["actor"]), phi, batch)
+            theta, phi = unravel(self.actor, state["actor"]), unravel(self.critic, changes["critic"])
+            metrics["actor_loss"], gradient = jax.value_and_grad(self.actor_loss)(theta, phi, batch)
             times = count // self.config.actor_every + 1
             changes |= descend(self.actor, "actor", state, gradient, times, self.config.learning_rate)
         if targets:
@@ -128,8 +133,9 @@ class DDPG:
 def descend(network: Network, name: str, state: State, gradient: Params, count: Any, rate: float) -> dict[str, Any]:
     """Parameters and moments of the network `name` after the `count`-th step of Adam."""
     factors = network.rates()
+    rates = rate if factors is None else rate * factors
     moments = Adam(state[f"{name}_mean"], state[f"{name}_square"])
-    flat, moments = adam(state[name], ravel(network, gradient), moments, count, rate if factors is None else rate * factors)
+    flat, moments = adam(state[name], ravel(network, gradient), moments, count, rates)
     return {name: flat, f"{name}_mean": moments.mean, f"{name}_square": moments.square}
 
 

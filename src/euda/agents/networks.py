@@ -100,7 +100,7 @@ class MLP:
     inputs: tuple[int, ...]
     """Widths of the inputs: (dim,) for an actor, (dim, m) for a critic."""
     outputs: int
-    config: MLPConfig = MLPConfig()
+    config: MLPConfig = dataclasses.field(default_factory=MLPConfig)
 
     @property
     def _widths(self) -> tuple[int, ...]:
@@ -122,7 +122,7 @@ class MLP:
         """Orthogonal weights, zero biases."""
         params = {name: np.zeros(shape, np.float32) for name, shape in self.shapes.items()}
         for i, layer_key in enumerate(jax.random.split(key, self._layers)):
-            params[f"w{i}"] = orthogonal(layer_key, self._widths[i : i + 2], self.config.gain)
+            params[f"w{i}"] = orthogonal(layer_key, (self._widths[i], self._widths[i + 1]), self.config.gain)
         return params
 
     def apply(self, params: Params, *inputs: Any) -> Any:
@@ -146,7 +146,7 @@ class MLP:
 
     def rates(self) -> None:
         """Every parameter learns at the same rate."""
-        return None
+        return
 
 
 def mlp_networks(config: MLPConfig | None = None) -> Networks:

@@ -9,8 +9,8 @@ of a batch are drawn independently, so the first k are as random a subset as any
 - `gaussian` is s + z with z ~ N(0, I), `scale` is s ⊙ z with z ~ U[0.5, 1.0] for each entry. The paper writes
   only this. In its authors' code an observation and its next observation get the same z, so that is the
   default (`same_noise`); `same_noise=False` draws two, as image augmentation in RAD does. Everything else
-  follows the paper's text, not that code (which perturbs a random half of the batch in `gaussian`, and in `scale` draws one
-  factor per transition from [0.5, 1.5]); `share` and `high` reach the first and part of the second.
+  follows the paper's text, not that code (in `gaussian` it perturbs a random half of the batch, in `scale` it
+  draws one factor per transition from [0.5, 1.5]); `share` and `high` reach the first and part of the second.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from euda.body.layout import Layout
 from euda.config import AugmentationConfig
 from euda.errors import EudaError
 from euda.replay.buffer import Transition
+from euda.replay.draws import normal, uniform
 
 Augmentation = Callable[[jax.Array, Transition], Transition]
 Change = Callable[[jax.Array, Any, Any], tuple[Any, Any]]
@@ -40,9 +41,9 @@ def make_augmentation(config: AugmentationConfig, layout: Layout | None = None) 
         return _on_share(config.share, _rotation(layout))
     if config.name == "gaussian":
         stddev = config.stddev
-        return _on_share(config.share, _noise(config.same_noise, lambda key, s: s + stddev * jax.random.normal(key, s.shape)))
+        return _on_share(config.share, _noise(config.same_noise, lambda key, s: s + stddev * normal(key, s.shape)))
     low, high = config.low, config.high
-    return _on_share(config.share, _noise(config.same_noise, lambda key, s: s * jax.random.uniform(key, s.shape, minval=low, maxval=high)))
+    return _on_share(config.share, _noise(config.same_noise, lambda key, s: s * uniform(key, s.shape, low, high)))
 
 
 def unchanged(key: jax.Array, batch: Transition) -> Transition:
@@ -58,7 +59,7 @@ def _rotation(layout: Layout | None) -> Change:
         raise EudaError("the augmentation 'rotate' would change nothing: no entry of this layout turns with a yaw")
 
     def turn(key: jax.Array, observation: Any, next_observation: Any) -> tuple[Any, Any]:
-        yaw = jax.random.uniform(key, observation.shape[:1], maxval=2 * math.pi)
+        yaw = uniform(key, observation.shape[:1], 0.0, 2 * math.pi)
         return layout.rotate(observation, yaw), layout.rotate(next_observation, yaw)
 
     return turn

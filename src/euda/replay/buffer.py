@@ -67,12 +67,17 @@ class ReplayBuffer:
     ) -> None:
         if min(observation_dim, action_dim, n_step) < 1 or capacity < 2 or slack < 0:
             raise EudaError(
-                f"a replay buffer needs positive sizes, a capacity of at least 2 and no negative slack, not {observation_dim} features,"
-                f" {action_dim} actions, n_step {n_step}, capacity {capacity} and slack {slack}"
+                "a replay buffer needs positive sizes, a capacity of at least 2 and no negative slack, not"
+                f" {observation_dim} features, {action_dim} actions, n_step {n_step}, capacity {capacity}, slack {slack}"
             )
         self.capacity, self.n_step, self.discount, self.slack = capacity, n_step, discount, slack
         self._slots = slots = capacity + slack
-        shapes = {"observation": (slots, observation_dim), "action": (slots, action_dim), "outcome": (slots, 3), "start": (slots,)}
+        shapes = {
+            "observation": (slots, observation_dim),
+            "action": (slots, action_dim),
+            "outcome": (slots, 3),
+            "start": (slots,),
+        }
         self._arrays = _arrays(shapes, None if folder is None else Path(folder))
         self._observation, self._action = self._arrays["observation"], self._arrays["action"]
         self._outcome, self._start = self._arrays["outcome"], self._arrays["start"]
@@ -90,7 +95,7 @@ class ReplayBuffer:
         self._append(np.asarray(observation, np.float32))
 
     def step(self, action: npt.ArrayLike, reward: float, discount: float, next_observation: npt.ArrayLike) -> None:
-        """Add what followed the newest observation: action [m], reward, the environment's discount, observation [dim]."""
+        """Add what followed the newest observation: action [m], reward, environment's discount, observation [dim]."""
         if not self._observations:
             raise EudaError("the replay buffer needs start(observation) before the first step")
         array = np.asarray(next_observation, np.float32)
@@ -105,7 +110,11 @@ class ReplayBuffer:
 
     def _append(self, observation: Floats) -> None:
         leaving = self._observations - self.capacity  # number of the observation that this one pushes out
-        if leaving >= 0 and self._oldest < self._transitions and self._start[self._oldest % self._slots] == leaving % self._slots:
+        if (
+            leaving >= 0
+            and self._oldest < self._transitions
+            and self._start[self._oldest % self._slots] == leaving % self._slots
+        ):
             self._oldest += 1
         self._observation[self._observations % self._slots] = observation
         self._observations += 1
@@ -174,7 +183,7 @@ class ReplayBuffer:
         return sum(array.nbytes for array in self._arrays.values())
 
     def flush(self) -> None:
-        """Write the files through to the disk; only needed against loss of power, not against the end of the process."""
+        """Write the files through to the disk: needed against loss of power, not against the end of the process."""
         for array in self._arrays.values():
             if isinstance(array.base, np.memmap):
                 array.base.flush()
@@ -187,7 +196,10 @@ def _arrays(shapes: Mapping[str, tuple[int, ...]], folder: Path | None) -> dict[
         return {name: np.zeros(shape, dtypes[name]) for name, shape in shapes.items()}
     sizes = {folder / f"{name}.bin": math.prod(shape) * dtypes[name].itemsize for name, shape in shapes.items()}
     _allocate(folder, sizes)
-    maps = (np.memmap(path, dtypes[name], "r+", shape=shape) for path, (name, shape) in zip(sizes, shapes.items(), strict=True))
+    maps = (
+        np.memmap(path, dtypes[name], "r+", shape=shape)
+        for path, (name, shape) in zip(sizes, shapes.items(), strict=True)
+    )
     return {name: array.view(np.ndarray) for name, array in zip(shapes, maps, strict=True)}
 
 
@@ -208,5 +220,9 @@ def _allocate(folder: Path, sizes: Mapping[Path, int]) -> None:
         for path in made:
             path.unlink(missing_ok=True)
         need = sum(sizes.values()) / 1e9
-        reason = "too little space is left" if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else f"{error.strerror or error}"
+        reason = (
+            "too little space is left"
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            else f"{error.strerror or error}"
+        )
         raise EudaError(f"the replay buffer needs {need:.3g} GB in {folder}: {reason}") from None
