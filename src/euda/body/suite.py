@@ -216,8 +216,8 @@ def tolerance(
 ) -> Any:
     """dm_control's `rewards.tolerance`: the same value bit for bit, about six times sooner for a scalar."""
     if isinstance(x, np.ndarray) and x.ndim:
-        if sigmoid == "quadratic" and margin > 0 and bounds == (0.0, 0.0):
-            return _quadratic_about_zero(x, margin, value_at_margin)
+        if sigmoid in _ABOUT_ZERO and margin > 0 and bounds == (0.0, 0.0):
+            return Values(_ABOUT_ZERO[sigmoid](x, margin, value_at_margin))
         return rewards.tolerance(x, bounds, margin, sigmoid, value_at_margin)
     lower, upper = bounds
     x = float(x)
@@ -239,10 +239,20 @@ def _gaussian_scale(value_at_margin: float) -> np.float64:
     return np.sqrt(-2 * np.log(value_at_margin))
 
 
-def _quadratic_about_zero(x: np.ndarray, margin: float, value_at_margin: float) -> Values:
-    """Bounds (0, 0): the distance is |x|, and 1 - distance² is positive just where the distance is below 1."""
+# With bounds (0, 0) the distance is |x|, its sign is squared away, and the value at zero distance is 1 by itself.
+
+
+def _gaussian_about_zero(x: np.ndarray, margin: float, value_at_margin: float) -> np.ndarray:
+    return np.exp(-0.5 * (x / margin * _gaussian_scale(value_at_margin)) ** 2)
+
+
+def _quadratic_about_zero(x: np.ndarray, margin: float, value_at_margin: float) -> np.ndarray:
+    """1 - distance² is positive just where the distance is below 1."""
     scaled = x if margin == 1 and value_at_margin == 0 else x / margin * math.sqrt(1 - value_at_margin)
-    return Values(np.maximum(1 - scaled * scaled, 0.0))
+    return np.maximum(1 - scaled * scaled, 0.0)
+
+
+_ABOUT_ZERO = {"gaussian": _gaussian_about_zero, "quadratic": _quadratic_about_zero}
 
 
 class Values:
