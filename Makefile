@@ -1,7 +1,7 @@
 # Needs only make and Python 3.11 or 3.12; everything else comes from requirements.lock into .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-extras check lock clean
+.PHONY: help setup run test test-extras check lock clean bench bench-peers
 .DELETE_ON_ERROR:
 
 VENV := .venv
@@ -23,6 +23,7 @@ help:
 	@echo 'make test-extras   tests of what needs more than the lock: PyTorch (in .venv-extras)'
 	@echo 'make check   lint, format and types'
 	@echo 'make lock    recompute requirements.lock from pyproject.toml (needs uv; LOCK_FLAGS=--upgrade for newer versions)'
+	@echo 'make bench   training speed beside other programs (make bench-peers installs those) and the machine'
 	@echo 'make clean   remove .venv and caches'
 
 setup: $(READY)
@@ -56,6 +57,16 @@ test-extras:
 	@$(MAKE) --no-print-directory setup VENV=.venv-extras
 	@.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	JAX_PLATFORMS=cpu .venv-extras/bin/pytest -q tests_extras
+
+# The other programs of benchmarks/training.py, apart from .venv because they need PyTorch.
+bench-peers: setup
+	$(BIN)/python -m venv --clear build/peers
+	build/peers/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	build/peers/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 \
+	  stable-baselines3 sbx-rl flax optax array-api-compat 'mujoco>=3.17,<4' 'dm_control>=1.0.50,<2' 'gymnasium[mujoco]>=1.2,<2'
+
+bench: setup
+	$(BIN)/python benchmarks/training.py
 
 check: setup
 	$(BIN)/ruff check .

@@ -1,0 +1,174 @@
+"""Environment steps per second of the whole training loop, beside other programs and the machine's bound.
+
+    python benchmarks/training.py [--peers build/peers/bin/python] [--tasks cheetah_run …] [--rounds 12]
+
+Each program is a process pinned to one core and is run in turns, a window of 250 steps each, so that what else
+happens on the machine slows all alike; a program that is not installed is listed as missing (`make bench-peers`
+installs them). Speeds are medians over windows, of wall time and of CPU time (on a free core these agree; on a
+busy one compare the second). The bound is the time that the matrix products of one update need at the speed NumPy's
+product of two 256 × 256 matrices reaches in the same turn. Then two runs on two cores, at the same time and
+one after the other, and what evaluation and checkpoints cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import recording
+import update
+import workers
+
+TASKS = ("cheetah_run", "hopper3d_hop", "humanoid_run")
+WINDOW, WARM_UP = 250, 750
+_HERE = Path(__file__).resolve().parent
+
+
+class Worker:
+    """A program in a process of its own."""
+
+    def __init__(self, program: str, task: str, core: int, python: str) -> None:
+        self.program = program
+        command = [python, "-W", "ignore", str(_HERE / "workers.py"), program, task, str(core)]
+        environment = {**os.environ, "PYTHONPATH": str(_HERE.parent / "src"), "JAX_PLATFORMS": "cpu"}
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)
+        self.ask(None)
+
+    def ask(self, command: str | None) -> dict[str, Any]:
+        """Send a command and wait for its answer."""
+        self.send(command)
+        return self.answer()
+
+    def send(self, command: str | None) -> None:
+        if command is not None and self._process.stdin is not None:
+            self._process.stdin.write(command + "\n")
+            self._process.stdin.flush()
+
+    def answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        while line := self._process.stdout.readline():
+            if line.startswith("{"):
+                return json.loads(line)
+        reason = self._process.stderr.read().strip().splitlines()
+        raise RuntimeError(reason[-1] if reason else "it ended without a word")
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def start(program: str, task: str, core: int, peers: str) -> Worker | str:
+    """The worker after its warm-up, or why there is none."""
+    python = sys.executable if program.startswith("euda") else peers
+    if not Path(python).exists():
+        return "not installed: make bench-peers"
+    try:
+        worker = Worker(program, task, core, python)
+        worker.ask(f"run {WARM_UP}")
+    except RuntimeError as error:
+        return f"does not run: {error}"
+    return worker
+
+
+def beside_peers(task: str, core: int, rounds: int, peers: str) -> list[dict[str, Any]]:
+    """One row per program."""
+    started = {program: start(program, task, core, peers) for program in workers.PROGRAMS}
+    running = {program: worker for program, worker in started.items() if isinstance(worker, Worker)}
+    windows: dict[str, list[dict[str, Any]]] = {program: [] for program in running}
+    gemm, rates = update.gemm_case(), []
+    for _ in range(rounds):
+        rates.append(gemm())
+        for program, worker in running.items():
+            windows[program].append(worker.ask(f"run {WINDOW}"))
+    for worker in running.values():
+        worker.close()
+    bound = statistics.median(rates) / flop(task)
+    rows = [{"program": program, "task": task, **speeds(windows[program], bound)} for program in running]
+    return rows + [{"program": p, "task": task, "missing": why} for p, why in started.items() if isinstance(why, str)]
+
+
+def flop(task: str) -> float:
+    """Of the matrix products of one DDPG update."""
+    environment = workers.make_environment(task)
+    features, actions = environment.layout.dim, environment.action_space.shape[0]
+    return update.gemm_flop(features, actions, 1, actions)
+
+
+def speeds(windows: list[dict[str, Any]], bound: float) -> dict[str, Any]:
+    """Steps per second."""
+    by_cpu, by_wall = ([WINDOW / window[clock] for window in windows] for clock in ("cpu", "wall"))
+    middle = statistics.median(by_cpu)
+    return {
+        "steps_per_cpu_second": round(middle, 1),
+        "steps_per_second": round(statistics.median(by_wall), 1),
+        "lowest": round(min(by_wall), 1),
+        "highest": round(max(by_wall), 1),
+        "bound": round(bound, 1),
+        "share_of_bound": round(middle / bound, 3),
+        "windows": len(windows),
+    }
+
+
+def two_runs(task: str, cores: tuple[int, int], rounds: int) -> dict[str, Any]:
+    """Two pinned runs at once against one alone."""
+    pair = [start("euda rotate", task, core, "") for core in cores]
+    first, second = (worker for worker in pair if isinstance(worker, Worker))
+    alone, together = [], []
+    for _ in range(rounds):
+        alone.append(statistics.mean(WINDOW / worker.ask(f"run {WINDOW}")["wall"] for worker in (first, second)))
+        for worker in (first, second):
+            worker.send(f"run {WINDOW}")
+        together.append(sum(WINDOW / worker.answer()["wall"] for worker in (first, second)))
+    for worker in (first, second):
+        worker.close()
+    ratio = statistics.median(t / a for t, a in zip(together, alone, strict=True))
+    figures = {"one": statistics.median(alone), "two": statistics.median(together), "ratio": ratio}
+    return {"task": task, **{name: round(value, 2) for name, value in figures.items()}}
+
+
+def around(task: str, core: int, rounds: int) -> dict[str, Any]:
+    """What an evaluation (ten episodes) and a checkpoint add to the 10 000 steps between two of them."""
+    worker = start("euda rotate", task, core, "")
+    assert isinstance(worker, Worker)
+    shares: dict[str, list[float]] = {"evaluate": [], "checkpoint": []}
+    for _ in range(rounds):
+        steps = worker.ask(f"run {WINDOW}")["cpu"] * 10_000 / WINDOW
+        for name, values in shares.items():
+            taken = worker.ask(name)
+            values.append((taken["cpu"] if name == "evaluate" else taken["wall"]) / steps)
+    worker.close()
+    return {"task": task, **{name: round(statistics.median(values), 4) for name, values in shares.items()}}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", default=str(_HERE.parent / "build" / "peers" / "bin" / "python"))
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS))
+    parser.add_argument("--rounds", type=int, default=12, help="windows of 250 steps per program")
+    options = parser.parse_args()
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[0]})  # the bound is measured by this process
+    figures: dict[str, Any] = {"machine": recording.machine(), "window": WINDOW, "warm_up": WARM_UP}
+    figures["programs"] = [
+        row for task in options.tasks for row in beside_peers(task, cores[0], options.rounds, options.peers)
+    ]
+    figures["evaluation_and_checkpoints"] = [around(task, cores[0], 3) for task in options.tasks]
+    if len(cores) > 1:
+        figures["two_runs"] = [
+            two_runs(task, (cores[0], cores[1]), max(4, options.rounds // 2)) for task in options.tasks
+        ]
+    for part in ("programs", "evaluation_and_checkpoints", "two_runs"):
+        for row in figures.get(part, []):
+            print(row)
+    recording.write("training", figures)
+
+
+if __name__ == "__main__":
+    main()
