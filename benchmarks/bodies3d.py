@@ -83,9 +83,9 @@ def gimbal(model: mujoco.MjModel) -> dict[str, float]:
 
 def least_determinant(model: mujoco.MjModel, pitch: int, order: tuple[str, ...]) -> float:
     axes = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-    angles = {"y": np.linspace(*model.jnt_range[pitch], 25)}
+    angles = {"y": grid(model.jnt_range[pitch], 25)}
     for letter in "zx":
-        angles[letter] = np.linspace(*model.joint(f"{model.joint(pitch).name}_{letter}").range, 5)
+        angles[letter] = grid(model.joint(f"{model.joint(pitch).name}_{letter}").range, 5)
     first, second, third = (np.array(axes[letter]) for letter in order)
     least = 1.0
     for a, b in itertools.product(angles[order[0]], angles[order[1]]):
@@ -93,6 +93,10 @@ def least_determinant(model: mujoco.MjModel, pitch: int, order: tuple[str, ...])
         frame = np.stack([first, outer @ second, outer @ turn(second, b) @ third])
         least = min(least, abs(float(np.linalg.det(frame))))
     return round(least, 4)
+
+
+def grid(ends: np.ndarray, count: int) -> np.ndarray:
+    return np.linspace(ends[0], ends[1], count)
 
 
 def turn(axis: np.ndarray, angle: float) -> np.ndarray:

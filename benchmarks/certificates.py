@@ -56,7 +56,7 @@ def folded_cheetah(task: str, *, pyramidal: bool, count: int = 40, yaws: int = 6
     errors = pair.compare(
         states, rng.uniform(-1, 1, (count, env.model.nu)), rng.uniform(0, 2 * np.pi, (count, yaws))
     ).dynamics
-    return {"task": task, "cone": env.cone, "states": count, "yaws": yaws,
+    return {"task": task, "cone": "pyramidal" if pyramidal else "elliptic", "states": count, "yaws": yaws,
             "median": float(np.median(errors)), "max": float(errors.max())}  # fmt: skip
 
 
