@@ -321,6 +321,14 @@ def test_the_augmentation_is_applied_before_learning() -> None:
     np.testing.assert_allclose(shifted.state["critic"], plain.state["critic"], atol=1e-7)
 
 
+def test_an_agent_is_a_pytree_of_its_arrays() -> None:
+    agent = Agent.initialise(DDPG.make(S, A, networks=LINEAR), 0)
+    copy = jax.tree_util.tree_map(jnp.copy, agent)
+    assert same(agent, copy)
+    trained(copy, 0, 2)
+    assert agent.state_dict()["updates"] == 0  # a copy may be updated without consuming the original
+
+
 def test_a_stored_agent_of_another_shape_is_refused() -> None:
     arrays = Agent.initialise(DDPG.make(S, A, networks=LINEAR), 0).state_dict()
     with pytest.raises(EudaError, match=r"actor.*another shape"):

@@ -87,7 +87,7 @@ def last_live(episodes: list[Episode], capacity: int) -> set[int]:
     return {name for name, is_start in flat[-capacity:] if is_start}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     lengths=st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any),
     n=st.integers(1, 5),

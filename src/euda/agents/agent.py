@@ -136,7 +136,7 @@ class Agent:
     def initialise(algorithm: Algorithm, seed: int, augment: Augmentation = unchanged) -> Agent:
         """A fresh agent; the same seed gives the same bytes."""
         first, key = jax.random.split(jax.random.key(seed))
-        state = {name: jnp.asarray(value) for name, value in algorithm.initialise(first).items()}
+        state = {name: jnp.array(value) for name, value in algorithm.initialise(first).items()}
         return Agent(program(algorithm, augment), {**state, "finite": jnp.array(True)}, key)
 
     # -- acting ----------------------------------------------------------------------------------------
@@ -198,6 +198,9 @@ class Agent:
         state = {name: jnp.array(arrays[name]) for name in fresh}
         key = jax.random.wrap_key_data(jnp.array(arrays["key"]))
         return Agent(program(algorithm, augment), state, key, int(arrays["updates"]))
+
+
+jax.tree_util.register_dataclass(Agent, data_fields=["state", "key"], meta_fields=["program", "updates"])
 
 
 def _forward(forward: Callable[..., Any], flat: Any, observations: Floats) -> Floats:
