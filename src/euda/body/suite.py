@@ -217,7 +217,7 @@ def tolerance(
     """dm_control's `rewards.tolerance`: the same value bit for bit, about six times sooner for a scalar."""
     if isinstance(x, np.ndarray) and x.ndim:
         if sigmoid in _ABOUT_ZERO and margin > 0 and bounds == (0.0, 0.0):
-            return Values(_ABOUT_ZERO[sigmoid](x, margin, value_at_margin))
+            return _ABOUT_ZERO[sigmoid](x, margin, value_at_margin).view(Values)
         return rewards.tolerance(x, bounds, margin, sigmoid, value_at_margin)
     lower, upper = bounds
     x = float(x)
@@ -255,17 +255,12 @@ def _quadratic_about_zero(x: np.ndarray, margin: float, value_at_margin: float) 
 _ABOUT_ZERO = {"gaussian": _gaussian_about_zero, "quadratic": _quadratic_about_zero}
 
 
-class Values:
-    """Several tolerances at once: rewards ask for nothing but their mean, which NumPy computes in a detour."""
+class Values(np.ndarray):
+    """Several tolerances at once, whose mean (all that rewards ask for) skips the detours of NumPy's."""
 
-    __slots__ = ("array",)
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-
-    def mean(self) -> float:
-        """The same bits as `array.mean()`."""
-        return np.add.reduce(self.array) / self.array.size
+    def mean(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The same bits as NumPy's mean."""
+        return np.add.reduce(np.asarray(self)) / self.size
 
 
 def norm(x: np.ndarray) -> float:
