@@ -67,8 +67,9 @@ class ReplayBuffer:
     ) -> None:
         if min(observation_dim, action_dim, n_step) < 1 or capacity < 2 or slack < 0:
             raise EudaError(
-                f"a replay buffer needs positive sizes, a capacity of at least 2 and no negative slack, not {observation_dim}"
-                f" features, {action_dim} actions, n_step {n_step}, capacity {capacity} and slack {slack}"
+                "a replay buffer needs positive sizes, a capacity of at least 2 and no negative slack, not"
+                f" {observation_dim} features, {action_dim} actions, n_step {n_step}, capacity {capacity}"
+                f" and slack {slack}"
             )
         self.capacity, self.n_step, self.discount, self.slack = capacity, n_step, discount, slack
         self._slots = slots = capacity + slack
