@@ -301,4 +301,4 @@ def test_sampling_is_fast() -> None:
         begin = time.perf_counter()
         buffer.sample(generator, 256)
         times.append(time.perf_counter() - begin)
-    assert np.quantile(times, 0.1) < 400e-6  # measured: about 65 µs; the bound is for busy machines
+    assert np.quantile(times, 0.1) < 400e-6  # 84 µs (p10) at a load of 6 on two cores; loose for busy machines

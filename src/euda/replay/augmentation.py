@@ -7,10 +7,11 @@ of a batch are drawn independently, so the first k are as random a subset as any
 - `rotate` turns observation and next observation of a transition by one yaw, uniform in [0, 2π).
   Action, reward and discount stay, because a yaw changes none of them. `Layout.rotate` does the turning.
 - `gaussian` is s + z with z ~ N(0, I), `scale` is s ⊙ z with z ~ U[0.5, 1.0] for each entry. The paper writes
-  only this. In its authors' code an observation and its next observation get the same z, so that is the
-  default (`same_noise`); `same_noise=False` draws two, as image augmentation in RAD does. Everything else
-  follows the paper's text, not that code (in `gaussian` it perturbs a random half of the batch, in `scale` it
-  draws one factor per transition from [0.5, 1.5]); `share` and `high` reach the first and part of the second.
+  only this. In its authors' released agents (walker's for `gaussian`, quadruped's for `scale`) an observation
+  and its next observation get the same z, so that is the default (`same_noise`); `same_noise=False` draws two.
+  Everything else follows the paper's text, not that code (in `gaussian` it perturbs a random half of the batch,
+  in `scale` it draws one factor per transition from [0.5, 1.5]); `share` and `high` reach the first and part of
+  the second.
 """
 
 from __future__ import annotations
