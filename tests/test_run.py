@@ -198,6 +198,14 @@ def test_provenance_names_no_folder_and_no_host(tmp_path, monkeypatch):
     assert made.provenance()[0]["packages"]["jax"]
 
 
+def test_a_run_that_moves_to_other_versions_says_so(tmp_path, monkeypatch):
+    with run.opened(tmp_path, CONFIG) as made:
+        assert made.record_session(0) == []
+        assert made.record_session(10) == []
+        monkeypatch.setattr(machine, "_version", lambda name: "99" if name == "jax" else None)
+        assert any(change.startswith("jax ") and change.endswith("now 99") for change in made.record_session(20))
+
+
 # -- checkpoints -------------------------------------------------------------------------------------------
 
 

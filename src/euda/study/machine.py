@@ -13,7 +13,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,13 @@ from euda.errors import EudaError
 
 _PACKAGES = ("euda", "jax", "jaxlib", "numpy", "mujoco", "dm_control", "gymnasium", "equinox", "optax", "safetensors")
 _OPENBLAS = ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads", "openblas_set_num_threads")
+_FLAGS = ("XLA_FLAGS", "NPROC", "OPENBLAS_NUM_THREADS", "JAX_PLATFORMS")
 _XLA_FLAG = "--xla_cpu_multi_thread_eigen=false"
 
 
 def use_one_thread() -> None:
     """Tell NumPy's and XLA's libraries to use one thread; JAX must not have been used yet."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NPROC": "1"}  # NPROC: XLA's pool of threads
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     flags = os.environ.get("XLA_FLAGS", "")
     if "xla_cpu_multi_thread_eigen" not in flags:
@@ -68,9 +68,17 @@ def describe(command: Sequence[str] | None = None) -> dict[str, Any]:
         "processor": _processor(),
         "cores": os.cpu_count(),
         "cores_used": len(os.sched_getaffinity(0)),
-        "flags": {name: os.environ[name] for name in ("XLA_FLAGS", "OPENBLAS_NUM_THREADS") if name in os.environ},
+        "flags": {name: os.environ[name] for name in _FLAGS if name in os.environ},
         "packages": {name: version for name in _PACKAGES if (version := _version(name))},
     }
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What of two descriptions can change the last bits of a number, readable: `jax 0.10.1, now 0.10.2`."""
+    pairs = {name: (before.get(name), now.get(name)) for name in ("processor", "python", "flags")}
+    versions = before.get("packages", {}), now.get("packages", {})
+    pairs |= {name: (versions[0].get(name), versions[1].get(name)) for name in sorted({*versions[0], *versions[1]})}
+    return [f"{name} {old}, now {new}" for name, (old, new) in pairs.items() if old != new]
 
 
 def _without_folder(word: str) -> str:

@@ -77,10 +77,11 @@ class Run:
         path = self.folder / "provenance.json"
         return storage.read_json(path)["sessions"] if path.is_file() else []
 
-    def record_session(self, step: int) -> None:
-        """Add this process to the provenance."""
-        session = {"from_step": step, **machine.describe()}
-        storage.write_json(self.folder / "provenance.json", {"sessions": [*self.provenance(), session]})
+    def record_session(self, step: int) -> list[str]:
+        """Add this process to the provenance; says what differs from the last one, if the run goes on from there."""
+        sessions, session = self.provenance(), {"from_step": step, **machine.describe()}
+        storage.write_json(self.folder / "provenance.json", {"sessions": [*sessions, session]})
+        return machine.changes(sessions[-1], session) if sessions and step else []
 
     def clear(self) -> None:
         """Remove what a start without a checkpoint must not find."""

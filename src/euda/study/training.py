@@ -332,7 +332,8 @@ def train(
         if run.status(run_).is_finished:
             return Outcome(folder, config.steps, True)
         trainer = _trainer(run_, display)
-        run_.record_session(trainer.step)
+        if changed := run_.record_session(trainer.step):
+            display.say(f"the run goes on, but not to the last bit as before: {'; '.join(changed)}")
         with contextlib.ExitStack() as stack:
             session = Session(trainer, display, [make(run_, trainer.step) for make in sinks])
             stack.callback(session.close)
