@@ -251,10 +251,10 @@ def test_json_and_counts():
         certify(lambda: TaskEnv("reacher_hard"), states=0)
 
 
-def test_heading_needs_a_joint_that_is_one():
-    layout = Layout((Field("angle", Kind.HEADING),))
+def test_heading_needs_a_joint_that_is_one(tmp_path):
+    path, layout = write(tmp_path, ARM), Layout((Field("angle", Kind.HEADING),))
     with pytest.raises(EudaError, match="no unlimited hinge about the vertical"):
-        certify(lambda: TaskEnv("cheetah_run"), layout=layout, observe=lambda env: env.data.qpos[:1].copy(), states=2)
+        certify(lambda: ModelEnv(path), layout=layout, observe=lambda env: env.data.qpos[:1].copy(), states=2)
 
 
 def test_mujoco_is_really_turned():
@@ -267,3 +267,55 @@ def test_mujoco_is_really_turned():
         pair.twin.data.xpos[1], np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]) @ pair.env.data.xpos[1], atol=1e-12
     )
     assert mujoco.mj_versionString() >= "3.17"
+
+
+def test_several_causes_at_once_are_all_named(tmp_path):
+    found = certificate(tmp_path, crawler(option='wind="4 0 0" density="1.2" gravity="0.3 0 -9.8"'))
+    assert [cause.split(":")[0] for cause in found.causes] == ["wind", "tilted gravity"]
+    assert "without all 2 causes" in found.causes[0]
+
+
+def test_ties_to_the_world_are_named(tmp_path):
+    rope = (
+        '<tendon><spatial name="rope" stiffness="40"><site site="hook"/><site site="sole"/></spatial></tendon></mujoco>'
+    )
+    xml = crawler(world='<site name="hook" pos="1 0 1"/>').replace("</mujoco>", rope)
+    (cause,) = certificate(tmp_path, xml).causes
+    assert cause.startswith("ties to the world: rope act between the robot and the world")
+
+
+def test_mocap_bodies_turn_too(tmp_path):
+    hand = '<body name="hand" mocap="true" pos=".1 .1 .5"><geom name="hand" size=".2"/></body>'
+    assert certificate(tmp_path, crawler(world=hand)).verdict == "exact"
+
+
+def test_rewards_that_are_mostly_zero_are_judged_where_they_are_not():
+    class Sparse(TaskEnv):
+        def reward(self):
+            return float(self.data.qvel[0] > 0.5)
+
+    found = certify(lambda: Sparse("hopper3d_hop"))
+    assert found.reward is not None
+    assert found.reward.verdict == "broken"
+
+
+def test_a_heading_of_a_free_robot(tmp_path):
+    layout = Layout((Field("heading", Kind.HEADING),))
+
+    def heading(env):
+        rotation = env.data.xmat[1].reshape(3, 3)
+        return np.array([np.arctan2(rotation[1, 0], rotation[0, 0])])
+
+    assert (
+        certify(lambda: TaskEnv("walker3d_run"), states=12, layout=layout, observe=heading).fields["heading"].max < 1e-9
+    )
+
+
+def test_observations_that_do_not_fit_are_refused():
+    layout = Layout((Field("speed", Kind.SCALAR),))
+    for observe, says in (
+        (lambda env: np.array([np.nan]), "speed is not"),
+        (lambda env: np.zeros(2), "describes 1 numbers"),
+    ):
+        with pytest.raises(EudaError, match=says):
+            certify(lambda: TaskEnv("reacher_hard"), states=2, layout=layout, observe=observe)

@@ -1,5 +1,6 @@
 """Gymnasium's rules, exact state, rendering, and bad input."""
 
+import copy
 import os
 import subprocess
 import sys
@@ -199,3 +200,17 @@ def test_every_public_name_resolves_and_is_documented():
     assert set(dir(euda)) >= set(euda.__all__)
     with pytest.raises(AttributeError, match="no attribute 'magic'"):
         _ = euda.magic
+
+
+def test_copies_are_refused_and_states_are_checked():
+    env = make("cheetah3d_run")
+    env.reset(seed=0)
+    for copying in (copy.deepcopy, copy.copy):
+        with pytest.raises(EudaError, match="set_state"):
+            copying(env)
+    with pytest.raises(EudaError, match="does not belong to this model: integration"):
+        make("walker_run").set_state(env.get_state())
+    with pytest.raises(EudaError, match="steps missing"):
+        env.set_state({key: value for key, value in env.get_state().items() if key != "steps"})
+    with pytest.raises(SimulationError, match="an action is 18 numbers, not"):
+        env.step(["a"] * 18)

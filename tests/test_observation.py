@@ -4,6 +4,7 @@ import gymnasium
 import mujoco
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 from robots import ARM, CART, crawler, write
 
 from euda import Kind, LimbObservation, ModelEnv, make, sufficiency
@@ -198,3 +199,28 @@ def test_limb_observation_reads_sensors_and_targets(tmp_path):
 def test_limb_observation_refuses_other_simulators():
     with pytest.raises(EudaError, match="CartPoleEnv is no MuJoCo environment"):
         LimbObservation(gymnasium.make("CartPole-v1"))
+
+
+@pytest.mark.filterwarnings("ignore:.*(Box observation space|different from the unwrapped version)")
+def test_limb_observation_passes_gymnasiums_checker():
+    check_env(LimbObservation(gymnasium.make("Hopper-v5").unwrapped, direction=(1, 0, 0)), skip_render_check=True)
+
+
+def test_driven_free_joints_and_nearly_centred_wheels(tmp_path):
+    body = '<body name="drone" pos="0 0 1"><joint name="fly" type="free"/><geom size=".1"/></body>'
+    drone = f"<mujoco><worldbody>{body}</worldbody>"
+    env = ModelEnv(write(tmp_path, drone + '<actuator><motor joint="fly" gear="0 0 1 0 0 0"/></actuator></mujoco>'))
+    assert env.morphology.base == "free"
+    assert sufficiency(env).is_sufficient
+    off_centre = CART.replace('size=".1 .03" euler', 'pos=".0001 0 0" size=".1 .03" euler')
+    found = sufficiency(ModelEnv(write(tmp_path, off_centre)))
+    assert found.is_sufficient
+    assert found.smallest > 1e-3
+
+
+def test_a_limb_without_a_target_and_a_static_reference(tmp_path):
+    with pytest.raises(EudaError, match="no target that it should reach"):
+        ModelEnv(write(tmp_path, ARM), limb="tip")
+    fixed = crawler().replace('name="linvel"', 'name="linvel" reftype="geom" refname="floor"')
+    with pytest.raises(EudaError, match="fixed to the world"):
+        ModelEnv(write(tmp_path, fixed), sensors=("linvel",))

@@ -9,6 +9,7 @@ import gymnasium
 import mujoco
 import numpy as np
 from gymnasium.spaces import Box
+from gymnasium.utils import RecordConstructorArgs
 
 from euda.body.layout import Layout
 from euda.body.morphology import Morphology
@@ -18,7 +19,7 @@ from euda.body.sensors import read as read_sensors
 from euda.errors import EudaError
 
 
-class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any]):
+class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any], RecordConstructorArgs):
     """Replace the observation of a MuJoCo environment by limb features with a layout.
 
     Works with Gymnasium's Ant-v5, Humanoid-v5, HalfCheetah-v5, Hopper-v5, Walker2d-v5 and every environment
@@ -33,7 +34,10 @@ class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any]):
 
     def __init__(self, env: gymnasium.Env, direction: Any = None, target: Any = None, limb: str | None = None,
                  sensors: Sequence[str] = (), allow_loops: bool = False) -> None:  # fmt: skip
-        super().__init__(env)
+        RecordConstructorArgs.__init__(
+            self, direction=direction, target=target, limb=limb, sensors=tuple(sensors), allow_loops=allow_loops
+        )
+        gymnasium.ObservationWrapper.__init__(self, env)
         base: Any = env.unwrapped
         model, data = getattr(base, "model", None), getattr(base, "data", None)
         if not isinstance(model, mujoco.MjModel) or not isinstance(data, mujoco.MjData):

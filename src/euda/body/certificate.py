@@ -7,6 +7,7 @@ Next state, every field of the layout, and reward must be the originals, turned.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import Any, Literal
@@ -16,11 +17,12 @@ import numpy as np
 from euda.body.comparison import Comparison, Contacts, Observe, Pair, blamed_contacts, sample_states
 from euda.body.environment import LimbEnv, State
 from euda.body.layout import Kind, Layout
-from euda.body.suspects import SUSPECTS, mended
+from euda.body.suspects import SUSPECTS, Suspect, mended
 from euda.errors import EudaError, SimulationError
 
 Verdict = Literal["exact", "approximate", "broken"]
 EXACT = 1e-9
+_NOISE = 1e-3  # fields that stay smaller are compared as if they were this large: they may be rounding alone
 BROKEN = 0.05
 """Median relative error above which a symmetry is not even approximate."""
 Trial = tuple[list[State], np.ndarray, np.ndarray]
@@ -131,8 +133,10 @@ def _errors(values: np.ndarray) -> Errors:
 
 
 def _reward_errors(result: Comparison) -> Errors:
-    """Relative to the largest reward seen."""
-    return _errors(result.reward / (np.abs(result.rewards).max() or 1.0))
+    """Relative to the largest reward seen; where both rewards are zero nothing was compared."""
+    scale = np.abs(result.rewards).max() or 1.0
+    earned = (result.rewards != 0) | (result.reward != 0)
+    return _errors(result.reward[earned] / scale) if earned.any() else Errors(0.0, 0.0)
 
 
 def _field_errors(layout: Layout, result: Comparison) -> dict[str, FieldErrors]:
@@ -140,7 +144,7 @@ def _field_errors(layout: Layout, result: Comparison) -> dict[str, FieldErrors]:
     fields = {}
     for field in layout:
         where = layout.slices[field.name]
-        scale = np.abs(result.original[:, where]).max() or 1.0
+        scale = max(_NOISE, float(np.abs(result.original[:, where]).max()))
         errors = _errors(_distance(field.kind, result.turned[:, where], expected[:, where]) / scale)
         finding = _behaves_as(field.name, layout, result) if errors.max > EXACT else ""
         fields[field.name] = FieldErrors(errors.median, errors.max, field.kind.value, finding)
@@ -162,7 +166,7 @@ def _behaves_as(name: str, layout: Layout, result: Comparison) -> str:
     where, declared = layout.slices[name], layout.field(name).kind
     size = where.stop - where.start
     a, b = result.original[:, where], result.turned[:, where]
-    scale = np.abs(a).max() or 1.0
+    scale = max(_NOISE, float(np.abs(a).max()))
     for kind in Kind:
         if kind is declared or size % kind.width:
             continue
@@ -198,24 +202,38 @@ def _causes(pair: Pair, trial: Trial, result: Comparison, contacts: list[Contact
 def _dynamics_causes(
     pair: Pair, trial: Trial, result: Comparison, contacts: list[Contacts]
 ) -> tuple[list[str], Comparison]:
-    """The suspects that are guilty, in words, and the best comparison reached by removing one."""
-    before, best, sentences = float(result.dynamics.max()), result, []
+    """The guilty suspects in words, and the comparison without them."""
+    before = float(result.dynamics.max())
     bad = np.array([result.dynamics[result.state == i].max() > EXACT for i in range(len(contacts))])
-    for suspect in SUSPECTS:
-        detail = suspect.find(pair.env.model)
-        if detail is None:
-            continue
-        with mended(suspect, pair.env.model, pair.twin.model):
-            try:
-                without = pair.compare(*trial)
-            except SimulationError:
-                continue
-        after = float(without.dynamics.max())
-        if after <= max(EXACT, 0.1 * before):
-            sentences.append(suspect.sentence(detail, before, after, blamed_contacts(contacts, bad)))
-        if after < best.dynamics.max():
-            best = without
+    found = {suspect: detail for suspect in SUSPECTS if (detail := suspect.find(pair.env.model)) is not None}
+    alone = {suspect: _without(pair, trial, [suspect]) for suspect in found}
+    guilty = [suspect for suspect, without in alone.items() if _falls(without, EXACT)]
+    best = min([result, *(r for r in alone.values() if r is not None)], key=lambda r: r.dynamics.max())
+    if not guilty and len(found) > 1 and _falls(together := _without(pair, trial, list(found)), EXACT):
+        # Several causes at once: guilty is each without whose removal the error comes back.
+        assert together is not None
+        rest = {one: _without(pair, trial, [other for other in found if other is not one]) for one in found}
+        guilty, best = [one for one, without in rest.items() if not _falls(without, EXACT)], together
+    if not guilty:  # no removal makes it exact: what explains most of it is named all the same
+        guilty = [suspect for suspect, without in alone.items() if _falls(without, 0.1 * before)]
+    after = float(best.dynamics.max())
+    sentences = [s.sentence(found[s], before, after, blamed_contacts(contacts, bad), len(guilty)) for s in guilty]
     return sentences, best
+
+
+def _without(pair: Pair, trial: Trial, suspects: list[Suspect]) -> Comparison | None:
+    """The comparison with these suspects removed; None if the simulation does not survive that."""
+    with contextlib.ExitStack() as stack:
+        for suspect in suspects:
+            stack.enter_context(mended(suspect, pair.env.model, pair.twin.model))
+        try:
+            return pair.compare(*trial)
+        except SimulationError:
+            return None
+
+
+def _falls(without: Comparison | None, limit: float) -> bool:
+    return without is not None and float(without.dynamics.max()) <= limit
 
 
 def _reward_cause(pair: Pair) -> str:

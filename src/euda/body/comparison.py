@@ -13,6 +13,7 @@ from euda.body.environment import LimbEnv, State
 from euda.body.layout import Kind, Layout
 from euda.body.robot import point
 from euda.body.symmetry import Turn, put_back, target_places, turned_model_arrays
+from euda.errors import EudaError
 
 Observe = Callable[[LimbEnv], np.ndarray]
 Contacts = frozenset[tuple[str, str]]
@@ -41,7 +42,7 @@ class Pair:
         self.env, self.twin = env, twin
         self.layout = env.layout if layout is None else layout
         self.observe: Observe = observe or (lambda which: which.observer.observe_exactly())
-        self.by_heading = any(field.kind is Kind.HEADING for field in self.layout)
+        self.by_heading = env.morphology.base == "fixed" and any(f.kind is Kind.HEADING for f in self.layout)
         # In the plane the direction of travel is part of the mounting and turns with it; a free robot's direction
         # may only turn if the agent sees it.
         self.sees_direction = "direction" in self.layout or env.morphology.base != "free"
@@ -67,6 +68,7 @@ class Pair:
                 )
         dynamics, difference, rewards, turned, original, yaws_used, state = zip(*rows, strict=True)
         put_back(self.twin.model, self._mountings)
+        _refuse_nan(self.layout, np.array(turned))
         return Comparison(
             *(np.array(column) for column in (dynamics, difference, rewards, turned, original, yaws_used, state))
         )
@@ -89,6 +91,7 @@ class Pair:
         turn.model(twin.robot)
         turn.state(twin.robot, twin.data.qpos, twin.data.qvel, twin.data.qacc_warmstart)
         turn.direction(twin.robot)
+        turn.mocap(twin.data)
         mujoco.mj_step1(twin.model, twin.data)
 
     def _step(self, env: LimbEnv, action: np.ndarray) -> None:
@@ -106,6 +109,14 @@ class Pair:
         if env.model.na:
             errors.append(np.abs(twin.data.act - env.data.act).max() / (np.abs(env.data.act).max() or 1.0))
         return float(max(errors))
+
+
+def _refuse_nan(layout: Layout, observations: np.ndarray) -> None:
+    if observations.shape[1:] != (layout.dim,):
+        raise EudaError(f"the layout describes {layout.dim} numbers, but {observations.shape[1:]} were observed")
+    names = np.array(layout.entry_names())[~np.isfinite(observations).all(axis=0)]
+    if names.size:
+        raise EudaError(f"observations must be finite, but {names[0]} is not")
 
 
 # -- states ----------------------------------------------------------------------------------------------

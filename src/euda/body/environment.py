@@ -48,6 +48,7 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._warnings = self.data.warning.number
         self._ctrl, self._middle, self._half = self.data.ctrl, *_control_range(self.model)
         self._clipped = np.empty(self.model.nu)
+        self._is_unit_range = bool((self._middle == 0).all() and (self._half == 1).all())
         self._is_rk4 = int(self.model.opt.integrator) == int(mujoco.mjtIntegrator.mjINT_RK4)
 
     # -- what it is ------------------------------------------------------------------------------------
@@ -116,15 +117,21 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     # -- MuJoCo ----------------------------------------------------------------------------------------
 
     def _set_control(self, action: np.ndarray) -> None:
-        raw = np.asarray(action, dtype=np.float64)
+        try:
+            raw = np.asarray(action, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise SimulationError(f"an action is {len(self._clipped)} numbers, not {action!r}") from None
         if raw.shape != self._clipped.shape:
             raise SimulationError(f"an action has shape {self._clipped.shape}, not {raw.shape}")
         if not math.isfinite(raw @ raw) and not np.isfinite(raw).all():
             raise SimulationError(f"actions must be finite, not {raw.tolist()}")
         np.minimum(raw, 1.0, out=self._clipped)
+        if self._is_unit_range:
+            np.maximum(self._clipped, -1.0, out=self._ctrl)
+            return
         np.maximum(self._clipped, -1.0, out=self._clipped)
-        np.multiply(self._clipped, self._half, out=self._clipped)
-        np.add(self._clipped, self._middle, out=self._ctrl)
+        np.multiply(self._clipped, self._half, self._clipped)
+        np.add(self._clipped, self._middle, self._ctrl)
 
     def advance(self) -> None:
         """One control step of MuJoCo, ending with positions and velocities up to date, as dm_control does it."""
@@ -159,6 +166,14 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         aims = {name: value.copy() for name, value in self._aims().items()}
         return state | aims | {name: getattr(self.model, name).copy() for name in _MUTABLE}
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Refused: the copy would go on reading the original's memory."""
+        raise EudaError("an environment cannot be copied: make another one and give it set_state(env.get_state())")
+
+    def __reduce__(self) -> Any:
+        """Refused likewise."""
+        raise EudaError("an environment cannot be pickled: make another one and give it set_state(env.get_state())")
+
     def _aims(self) -> State:
         """What the task wants, where it is not part of the model: direction of travel, place of a target."""
         aims = {"direction": self.robot.direction, "target": self.robot.target and self.robot.target.place}
@@ -166,9 +181,10 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from a state that `get_state` returned, in this or in a fresh environment of the same kind."""
-        size = mujoco.mj_stateSize(self.model, _INTEGRATION)
-        if "integration" not in state or state["integration"].shape != (size,):
-            raise EudaError(f"this state does not belong to this model, whose state has {size} numbers")
+        wanted = {name: value.shape for name, value in self.get_state().items()}
+        wrong = [name for name, shape in wanted.items() if name not in state or np.shape(state[name]) != shape]
+        if wrong:
+            raise EudaError(f"this state does not belong to this model: {', '.join(wrong)} missing or of another size")
         for name in _MUTABLE:
             getattr(self.model, name)[:] = state[name]
         for name, value in self._aims().items():

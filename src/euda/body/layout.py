@@ -202,11 +202,15 @@ class Layout:
         device = array_api_compat.device(array)
         angle, partner, sign, heading = self._table
         like: dict[str, Any] = {"dtype": array.dtype, "device": device}
-        theta = xp.asarray(yaw, **like)[..., None] * xp.asarray(_FRACTION[angle], **like)
+        yaws = xp.asarray(yaw, **like)[..., None]
+        cosine, sine = xp.asarray(1.0 * (angle == _FIXED), **like), xp.asarray(0.0 * sign, **like)
+        for which in sorted(set(angle.tolist()) - {_FIXED}):  # sine and cosine once per yaw, not once per entry
+            theta, entries = _FRACTION[which] * yaws, 1.0 * (angle == which)
+            cosine = cosine + xp.cos(theta) * xp.asarray(entries, **like)
+            sine = sine + xp.sin(theta) * xp.asarray(entries * sign, **like)
         partners = xp.take(array, xp.asarray(partner, device=device), axis=-1)
-        turned = array * xp.cos(theta) + partners * (xp.sin(theta) * xp.asarray(sign, **like))
+        turned = array * cosine + partners * sine
         if heading.any():
-            yaws = xp.asarray(yaw, **like)[..., None]
             wrapped = xp.remainder(turned + yaws + math.pi, 2 * math.pi) - math.pi
             turned = xp.where(xp.asarray(heading, device=device), wrapped, turned)
         return turned
@@ -262,7 +266,7 @@ class Layout:
         return Layout(tuple(fields))
 
 
-_FRACTION = np.array([0.0, 1.0, 0.5])  # of the yaw, indexed by _FIXED, _FULL, _HALF
+_FRACTION = (0.0, 1.0, 0.5)  # of the yaw, indexed by _FIXED, _FULL, _HALF
 _SUFFIX = {
     Kind.VECTOR: (".x", ".y", ".z"),
     Kind.PLANAR: (".x", ".y"),

@@ -160,10 +160,17 @@ def _robot(model: mujoco.MjModel) -> int:
 
 
 def _base(model: mujoco.MjModel, mount: int, driven: frozenset[int]) -> Base:
-    joints = _joints(model, mount)
-    if not joints or any(joint in driven for joint in joints):
+    if _is_fixed(model, mount, driven):
         return "fixed"
+    joints = _joints(model, mount)
     return "free" if mujoco.mjtJoint(model.jnt_type[joints[0]]) == mujoco.mjtJoint.mjJNT_FREE else "planar"
+
+
+def _is_fixed(model: mujoco.MjModel, mount: int, driven: frozenset[int]) -> bool:
+    """Whether the robot stands on the world: no joint at its first body, or a driven one that is not free."""
+    joints = _joints(model, mount)
+    free = any(mujoco.mjtJoint(model.jnt_type[joint]) == mujoco.mjtJoint.mjJNT_FREE for joint in joints)
+    return not free and (not joints or any(joint in driven for joint in joints))
 
 
 def _limbs(model: mujoco.MjModel, tree: list[int], driven: frozenset[int]) -> tuple[Limb, ...]:
@@ -171,7 +178,7 @@ def _limbs(model: mujoco.MjModel, tree: list[int], driven: frozenset[int]) -> tu
     mount = tree[0]
     position: dict[int, int] = {}
     limbs: list[Limb] = []
-    if any(joint in driven for joint in _joints(model, mount)):
+    if _joints(model, mount) and _is_fixed(model, mount, driven):
         limbs.append(Limb("root", body=0, parent=None, joints=(), dofs=0))
         position[0] = 0
     for body in tree:
@@ -219,12 +226,14 @@ def _name(model: mujoco.MjModel, kind: mujoco.mjtObj, index: int, fallback: str)
 
 
 def hinge_axis_through_com(model: mujoco.MjModel, limb: Limb) -> bool:
-    """Whether the limb spins about an axis through its own centre of mass, as a wheel does.
+    """Whether the limb spins about an axis through (or very near) its own centre of mass, as a wheel does.
 
-    Such a spin moves no centre of mass, so positions and velocities cannot show it.
+    Such a spin moves no centre of mass, so positions and velocities cannot show it. Near means within 2 % of
+    the limb's radius of gyration.
     """
     if not limb.joints or mujoco.mjtJoint(model.jnt_type[limb.joints[-1]]) != mujoco.mjtJoint.mjJNT_HINGE:
         return False
     joint = limb.joints[-1]
     lever = np.cross(model.jnt_axis[joint], model.body_ipos[limb.body] - model.jnt_pos[joint])
-    return bool(np.linalg.norm(lever) < 1e-6)
+    gyration = np.sqrt(model.body_inertia[limb.body].max() / max(model.body_mass[limb.body], 1e-12))
+    return bool(np.linalg.norm(lever) <= 0.02 * gyration)

@@ -39,6 +39,7 @@ def picture(env: LimbEnv, copies: int = 6, width: int = 1280, height: int = 720)
         _endless_floor(env.model)
     elif env.robot.target is not None:
         _put_target_ahead(env)
+        _hide_target(env)
     turned = [_turned(env.robot, 2 * np.pi * k / copies) for k in range(1, copies)]
     painted = [(robot.model, robot.data, _paint(k / copies)) for k, robot in enumerate(turned, start=1)]
     robots = [env.robot, *turned]
@@ -79,17 +80,18 @@ def _pose(env: LimbEnv) -> None:
     bend = np.zeros(model.nv)
     for number, limb in enumerate(env.morphology.counted[1:]):
         for joint in limb.joints:
-            low, high = model.jnt_range[joint] if model.jnt_limited[joint] else (-0.6, 0.6)
-            away = high if abs(high) > abs(low) else low
-            bend[int(model.jnt_dofadr[joint])] = (
-                0.25
-                * np.clip(away, -1.2, 1.2)
-                * (1.0 if number % 2 else 0.5)
-                * (limb.dofs == 1 or joint == limb.joints[-1])
-            )
+            bend[int(model.jnt_dofadr[joint])] = _bend(model, joint, number)
     mujoco.mj_integratePos(model, data.qpos, bend, 1.0)
     mujoco.mj_forward(model, data)
     _stand(env)
+
+
+def _bend(model: mujoco.MjModel, joint: int, number: int) -> float:
+    """A visible angle towards the farther limit (rad): a quarter of it, or most of a narrow one, left unlike right."""
+    low, high = model.jnt_range[joint] if model.jnt_limited[joint] else (-0.6, 0.6)
+    away = high if abs(high) > abs(low) else low
+    share = 0.25 if abs(away) > 0.5 else 0.8
+    return float(share * np.clip(away, -1.2, 1.2) * (1.0 if number % 2 else 0.5))
 
 
 def _stand(env: LimbEnv) -> None:
@@ -101,10 +103,15 @@ def _stand(env: LimbEnv) -> None:
 
 
 def _bottom(model: mujoco.MjModel, data: mujoco.MjData, geom: int) -> float:
-    """Height of the lowest point of a geom, from its local bounding box."""
+    """Height of the lowest point of a geom: exact for spheres and capsules, else of its local bounding box."""
+    matrix, place = data.geom_xmat[geom].reshape(3, 3), data.geom_xpos[geom, 2]
+    kind, size = mujoco.mjtGeom(model.geom_type[geom]), model.geom_size[geom]
+    if kind == mujoco.mjtGeom.mjGEOM_SPHERE:
+        return float(place - size[0])
+    if kind == mujoco.mjtGeom.mjGEOM_CAPSULE:
+        return float(place - abs(matrix[2, 2]) * size[1] - size[0])
     centre, half = model.geom_aabb[geom, :3], model.geom_aabb[geom, 3:]
-    matrix = data.geom_xmat[geom].reshape(3, 3)
-    return float(data.geom_xpos[geom, 2] + matrix[2] @ centre - np.abs(matrix[2]) @ half)
+    return float(place + matrix[2] @ centre - np.abs(matrix[2]) @ half)
 
 
 def _put_at(env: LimbEnv, place: np.ndarray) -> None:
@@ -151,6 +158,14 @@ def _put_target_ahead(env: LimbEnv) -> None:
     for place in target_places(env.robot):
         place[:2] = 1.25 * limb[:2]
     mujoco.mj_forward(env.model, env.data)
+
+
+def _hide_target(env: LimbEnv) -> None:
+    """The original's target is drawn like the others, as a ball in the colour of its robot."""
+    place = env.robot.target and env.robot.target.place
+    geom = mujoco.mj_name2id(env.model, mujoco.mjtObj.mjOBJ_GEOM, place) if isinstance(place, str) else -1
+    if geom >= 0:
+        env.model.geom_matid[geom], env.model.geom_rgba[geom] = -1, 0.0
 
 
 def _reach(env: LimbEnv) -> float:
@@ -209,5 +224,5 @@ def _view(env: LimbEnv, reach: float, travels: bool) -> mujoco.MjvCamera:
     centre = np.zeros(3) if travels else env.data.xpos[env.morphology.mount].copy()
     view.lookat[:] = centre + np.array([0.0, 0.0, 0.1 * reach if travels else 0.0])
     view.distance = 6.2 * reach if travels else 5.0 * reach
-    view.azimuth, view.elevation = 110.0, -40.0 if travels else -60.0
+    view.azimuth, view.elevation = 125.0, -40.0 if travels else -60.0
     return view

@@ -52,6 +52,8 @@ def describe(
     morphology = from_model(model, allow_loops=allow_loops)
     heading = None if direction is None else check_direction(direction)
     aim = None
+    if target is None and limb is not None:
+        raise EudaError(f"limb {limb!r} is named, but no target that it should reach")
     if target is not None:
         place = target if isinstance(target, str) else check_triple("target", target)
         aim = Target(place, morphology.limbs[-1].name if limb is None else limb)

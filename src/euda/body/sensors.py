@@ -82,12 +82,22 @@ _PLAIN = {
 }  # fmt: skip
 
 
+def _is_static(model: mujoco.MjModel, kind: int, index: int) -> bool:
+    """Whether a site, geom, camera or body never moves."""
+    owners = {"SITE": model.site_bodyid, "GEOM": model.geom_bodyid, "CAMERA": model.cam_bodyid}
+    name = mujoco.mjtObj(kind).name.removeprefix("mjOBJ_")
+    body = int(owners[name][index]) if name in owners else index
+    return int(model.body_weldid[body]) == 0
+
+
 def sensor_kind(model: mujoco.MjModel, sensor: int) -> tuple[Kind, Frame]:
     """How a MuJoCo sensor turns, from its type: (kind, frame). Refuses sensors that turn in no simple way."""
     kind = _S(model.sensor_type[sensor])
     name = model.sensor(sensor).name
     if kind in _WORLD_FRAME:
         if model.sensor_refid[sensor] >= 0 and model.sensor_reftype[sensor] != mujoco.mjtObj.mjOBJ_UNKNOWN.value:
+            if _is_static(model, int(model.sensor_reftype[sensor]), int(model.sensor_refid[sensor])):
+                raise EudaError(f"sensor {name!r} is read in a frame fixed to the world: remove its reference")
             return Kind.SCALAR, "body"
         if model.sensor_cutoff[sensor] > 0:
             raise EudaError(

@@ -50,7 +50,7 @@ def _at_random_state(env: LimbEnv, rng: np.random.Generator) -> Sufficiency:
     data.act[:] = 0.1 * rng.standard_normal(model.na)
     singular = np.linalg.svd(jacobian(env), compute_uv=False)
     rank = int((singular > _ZERO).sum())
-    expected = 2 * model.nv + model.na - _shifts(env)
+    expected = int(2 * model.nv + model.na - _shifts(env))
     return Sufficiency(rank, expected, float(singular[min(rank, expected) - 1]))
 
 
@@ -89,4 +89,4 @@ def _shifts(env: LimbEnv) -> int:
     if morphology.base == "fixed":
         return 0
     slides = [j for j in morphology.root.joints if model.jnt_type[j] == int(mujoco.mjtJoint.mjJNT_SLIDE)]
-    return sum(abs(env.data.xaxis[joint][2]) < 1e-9 for joint in slides)
+    return sum(bool(abs(env.data.xaxis[joint][2]) < 1e-9) for joint in slides)

@@ -30,12 +30,13 @@ class Suspect:
     """Arrays of `model` that `mend` changes."""
     names_contacts: bool = False
 
-    def sentence(self, detail: str, before: float, after: float, contacts: Sequence[str]) -> str:
+    def sentence(self, detail: str, before: float, after: float, contacts: Sequence[str], causes: int) -> str:
         """The finding in one sentence."""
         where = ""
         if self.names_contacts and contacts:
             where = f" at contacts {', '.join(contacts)}"
-        proof = f"without it the worst error falls from {before:.2g} to {after:.2g}"
+        it = "it" if causes == 1 else f"all {causes} causes"
+        proof = f"without {it} the worst error falls from {before:.2g} to {after:.2g}"
         return f"{self.name}: {detail}{where}; {proof}; {self.advice}"
 
 
@@ -170,6 +171,45 @@ def _coarse_solver(model: mujoco.MjModel) -> str | None:
     return f"solver {name} with {model.opt.iterations} iterations and tolerance {model.opt.tolerance:g} stops early"
 
 
+def _world_ties(model: mujoco.MjModel) -> tuple[list[int], list[int]]:
+    """Spatial tendons with a point on the world, and actuators that pull on them or push against a world site."""
+    site, geoms = (
+        int(mujoco.mjtWrap.mjWRAP_SITE),
+        (int(mujoco.mjtWrap.mjWRAP_SPHERE), int(mujoco.mjtWrap.mjWRAP_CYLINDER)),
+    )
+
+    def on_world(wrap: int) -> bool:
+        kind, index = int(model.wrap_type[wrap]), int(model.wrap_objid[wrap])
+        owner = model.site_bodyid if kind == site else model.geom_bodyid if kind in geoms else None
+        return owner is not None and int(model.body_weldid[owner[index]]) == 0
+
+    spans = [range(int(adr), int(adr + num)) for adr, num in zip(model.tendon_adr, model.tendon_num, strict=True)]
+    tendons = [tendon for tendon, span in enumerate(spans) if any(map(on_world, span))]
+    return tendons, [a for a in range(model.nu) if _pushes_world(model, a, tendons)]
+
+
+def _pushes_world(model: mujoco.MjModel, actuator: int, tendons: list[int]) -> bool:
+    kind, (first, second) = mujoco.mjtTrn(model.actuator_trntype[actuator]), model.actuator_trnid[actuator]
+    if kind == mujoco.mjtTrn.mjTRN_TENDON:
+        return int(first) in tendons
+    return kind == mujoco.mjtTrn.mjTRN_SITE and second >= 0 and int(model.body_weldid[model.site_bodyid[second]]) == 0
+
+
+def _tied(model: mujoco.MjModel) -> str | None:
+    tendons, actuators = _world_ties(model)
+    names = [model.tendon(t).name or f"tendon {t}" for t in tendons]
+    names += [model.actuator(a).name or f"actuator {a}" for a in actuators]
+    return f"{', '.join(names)} act between the robot and the world" if names else None
+
+
+def _untie(model: mujoco.MjModel) -> None:
+    tendons, actuators = _world_ties(model)
+    model.tendon_stiffness[tendons] = 0.0
+    model.tendon_damping[tendons] = 0.0
+    model.tendon_limited[tendons] = 0
+    model.actuator_gear[actuators] = 0.0
+
+
 SUSPECTS: tuple[Suspect, ...] = (
     Suspect("pyramidal friction cone", _pyramidal, _set_option(cone=int(mujoco.mjtCone.mjCONE_ELLIPTIC)),
             "use an elliptic cone (--cone elliptic)", options=("cone",), names_contacts=True),
@@ -180,6 +220,8 @@ SUSPECTS: tuple[Suspect, ...] = (
             arrays=("geom_contype", "geom_conaffinity")),
     Suspect("spring on the root", _root_springs, _cut_springs, "set its stiffness to zero", arrays=("jnt_stiffness",)),
     Suspect("uneven root", _uneven, _even_out, "give both directions the same value", arrays=_DOF_ARRAYS),
+    Suspect("ties to the world", _tied, _untie, "tie the robot to itself only",
+            arrays=("tendon_stiffness", "tendon_damping", "tendon_limited", "actuator_gear")),
     Suspect("unconverged solver", _coarse_solver,
             _set_option(solver=int(mujoco.mjtSolver.mjSOL_NEWTON), iterations=100, tolerance=1e-8),
             "raise the iterations or lower the tolerance", options=("solver", "iterations", "tolerance")),

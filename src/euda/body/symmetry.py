@@ -92,6 +92,12 @@ class Turn:
         if robot.direction is not None and self.turn_direction:
             robot.direction[:] = yaw_matrix(self.yaw) @ robot.direction
 
+    def mocap(self, data: mujoco.MjData) -> None:
+        """Turn what is moved by hand (mocap bodies), wherever it is."""
+        data.mocap_pos[:] = data.mocap_pos @ yaw_matrix(self.yaw).T
+        for index in range(len(data.mocap_quat)):
+            data.mocap_quat[index] = _multiply(yaw_quaternion(self.yaw), data.mocap_quat[index])
+
     def _mountings(self, robot: Robot) -> list[int]:
         """Bodies under the world with joints other than a free one somewhere in their tree."""
         model = robot.model
