@@ -9,7 +9,7 @@ import pytest
 from euda.body.layout import Field, Kind, Layout
 from euda.config import AUGMENTATIONS, AugmentationConfig
 from euda.errors import EudaError
-from euda.replay.augmentation import Augmentation, make_augmentation
+from euda.replay.augmentation import Augmentation, make_augmentation, unchanged
 from euda.replay.buffer import Transition
 
 LAYOUT = Layout(
@@ -155,8 +155,11 @@ def test_bad_input() -> None:
         AugmentationConfig("scale", low=2.0)
     with pytest.raises(EudaError, match="layout"):
         make_augmentation(AugmentationConfig("rotate"))
-    with pytest.raises(EudaError, match="change nothing"):
-        make_augmentation(AugmentationConfig("rotate"), Layout((Field("height", Kind.SCALAR),)))
+
+
+def test_rotating_what_does_not_turn_changes_nothing() -> None:
+    """As with the joint features of a planar robot: allowed, so that every method runs on every task."""
+    assert make_augmentation(AugmentationConfig("rotate"), Layout((Field("height", Kind.SCALAR),))) is unchanged
 
 
 def test_jitted_equals_eager() -> None:

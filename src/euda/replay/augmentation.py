@@ -39,7 +39,8 @@ def make_augmentation(config: AugmentationConfig, layout: Layout | None = None) 
     if config.name == "none" or config.share == 0:
         return unchanged
     if config.name == "rotate":
-        return _on_share(config.share, _rotation(layout))
+        turn = _rotation(layout)
+        return unchanged if turn is None else _on_share(config.share, turn)
     if config.name == "gaussian":
         stddev = config.stddev
         return _on_share(config.share, _noise(config.same_noise, lambda key, s: s + stddev * normal(key, s.shape)))
@@ -53,11 +54,12 @@ def unchanged(key: jax.Array, batch: Transition) -> Transition:
     return batch
 
 
-def _rotation(layout: Layout | None) -> Change:
+def _rotation(layout: Layout | None) -> Change | None:
+    """Turning by a layout; None where no entry of it turns, as with the joint features of planar robots."""
     if layout is None:
         raise EudaError("the augmentation 'rotate' needs the layout of the observations")
     if not layout.turns:
-        raise EudaError("the augmentation 'rotate' would change nothing: no entry of this layout turns with a yaw")
+        return None
 
     def turn(key: jax.Array, observation: Any, next_observation: Any) -> tuple[Any, Any]:
         yaw = uniform(key, observation.shape[:1], 0.0, 2 * math.pi)
