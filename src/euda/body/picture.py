@@ -223,6 +223,6 @@ def _view(env: LimbEnv, reach: float, travels: bool) -> mujoco.MjvCamera:
     view = mujoco.MjvCamera()
     centre = np.zeros(3) if travels else env.data.xpos[env.morphology.mount].copy()
     view.lookat[:] = centre + np.array([0.0, 0.0, 0.1 * reach if travels else 0.0])
-    view.distance = 6.2 * reach if travels else 5.0 * reach
+    view.distance = 5.6 * reach if travels else 5.0 * reach
     view.azimuth, view.elevation = 125.0, -40.0 if travels else -60.0
     return view
