@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Annotated
+
+import tyro
 
 from euda.errors import EudaError, unknown
 
 AUGMENTATIONS = ("none", "rotate", "gaussian", "scale")
+PARITIES = ("paper", "axial")
 
 
 def _require(holds: bool, name: str, value: object, rule: str) -> None:
@@ -161,3 +165,63 @@ class SACConfig(LearningConfig):
             self.log_stddev_low,
             f"below log_stddev_high ({self.log_stddev_high!r})",
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class SEGNNConfig:
+    """The steerable equivariant networks (methods segnn and segnn-single); see docs/segnn.md for every choice."""
+
+    parity: Annotated[str, tyro.conf.arg(prefix_name=False)] = "paper"
+    """segnn: paper (torques as true scalars, as published) or axial (points know the axis of the hinges)."""
+    lmax: int | None = None
+    """Highest order of hidden features, 1 to 3; by default 2, with axial parity always 1."""
+    attribute_lmax: int | None = None
+    """Highest order of the edges' spherical harmonics, 1 to 6; by default 3, with axial parity 1."""
+    layers: int = 3
+    """Layers of message passing."""
+    hidden_size: int = 64
+    """Numbers in the hidden features of a point."""
+    split: str = "balanced"
+    """How they are split over orders: balanced, or multiplicities such as 32,32, which replace hidden_size."""
+    vectors: int = 7
+    """Vectors of the finger: 7 as in the paper's text, or 6 without the velocity of the root, which is zero."""
+    learning_rate: float = 5e-5
+    """Adam's step size with these networks, instead of the agent's."""
+
+    def __post_init__(self) -> None:
+        if self.parity not in PARITIES:
+            raise unknown("parity", self.parity, PARITIES)
+        _positive(self, "layers", "hidden_size", "learning_rate")
+        _require(self.vectors in (6, 7), "vectors", self.vectors, "6 or 7")
+        lmax, attribute_lmax = self.orders
+        highest = 1 if self.parity == "axial" else 3
+        _require(1 <= lmax <= highest, "lmax", lmax, "1 with axial parity" if highest == 1 else "1, 2 or 3")
+        _require(1 <= attribute_lmax <= 6, "attribute_lmax", attribute_lmax, "from 1 to 6")
+        _ = self.irreps
+
+    @property
+    def orders(self) -> tuple[int, int]:
+        """The pair lmax and attribute_lmax, resolved."""
+        lmax, attribute_lmax = (1, 1) if self.parity == "axial" else (2, 3)
+        lmax = lmax if self.lmax is None else self.lmax
+        return lmax, attribute_lmax if self.attribute_lmax is None else self.attribute_lmax
+
+    @property
+    def irreps(self) -> tuple[tuple[str, int], ...]:
+        """Hidden irreps and how many of each: 23x0e + 7x1o + 4x2e by default, 22x0e + 7x1e + 7x1o with axial parity."""
+        orders = [0, 1, 1] if self.parity == "axial" else list(range(self.orders[0] + 1))
+        names = ["0e", "1e", "1o"] if self.parity == "axial" else [f"{order}{'eo'[order % 2]}" for order in orders]
+        return tuple(zip(names, self._counts(orders, names), strict=True))
+
+    def _counts(self, orders: list[int], names: list[str]) -> list[int]:
+        if self.split == "balanced":
+            share = self.hidden_size / len(orders)
+            rest = [int(share / (2 * order + 1)) for order in orders[1:]]
+            counts = [self.hidden_size - sum(n * (2 * k + 1) for n, k in zip(rest, orders[1:], strict=True)), *rest]
+            _require(min(counts) > 0, "hidden_size", self.hidden_size, f"large enough for {', '.join(names)}")
+            return counts
+        parts = self.split.split(",")
+        is_valid = len(parts) == len(names) and all(part.strip().isdecimal() and int(part) > 0 for part in parts)
+        rule = f"balanced, or {len(names)} positive whole numbers for {', '.join(names)}, such as 23,7,4"
+        _require(is_valid, "split", self.split, rule)
+        return [int(part) for part in parts]

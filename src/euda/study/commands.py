@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from euda.config import AugmentationConfig, DDPGConfig, MLPConfig, ReplayConfig, SACConfig
+from euda.config import AugmentationConfig, DDPGConfig, MLPConfig, ReplayConfig, SACConfig, SEGNNConfig
 from euda.study import machine, methods
 from euda.study.settings import EvaluationConfig, RunConfig, resolve
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Positional = tyro.conf.Positional
 _EVALUATION, _REPLAY, _MLP, _DDPG, _SAC = EvaluationConfig(), ReplayConfig(), MLPConfig(), DDPGConfig(), SACConfig()
+_SEGNN = SEGNNConfig()
 
 
 def train(
@@ -37,6 +38,7 @@ def train(
     mlp: MLPConfig = _MLP,
     ddpg: DDPGConfig = _DDPG,
     sac: SACConfig = _SAC,
+    segnn: SEGNNConfig = _SEGNN,
     same_noise: bool = True,
     noise_stddev: float = 1.0,
     scale_low: float = 0.5,
@@ -54,7 +56,7 @@ def train(
 
     Args:
         task: Name of a task (see `euda tasks`).
-        method: ddpg, sac, ddpg-gn, ddpg-ras, limb, rotate or joint-rotate.
+        method: ddpg, sac, ddpg-gn, ddpg-ras, limb, rotate, joint-rotate, segnn or segnn-single.
         share: Share of each batch that is changed, from 0 to 1; by default 0.5 for rotations, 1 for noise and scaling.
         steps: Environment steps in all; by default 2 million, 5 million for the humanoid. More continue a finished run.
         seed: Of everything random but the evaluation.
@@ -65,9 +67,10 @@ def train(
         cone: default (as dm_control) or elliptic (exactly symmetric); by default the task's own.
         evaluation: How the policy is judged.
         replay: What is remembered and how batches are made.
-        mlp: The networks.
+        mlp: The networks, unless the method is segnn or segnn-single.
         ddpg: Used when the agent is ddpg.
         sac: Used when the agent is sac.
+        segnn: The networks of the methods segnn and segnn-single.
         same_noise: gaussian and scale: whether an observation and the next one get the same noise.
         noise_stddev: gaussian: standard deviation of the noise.
         scale_low: scale: lowest factor.
@@ -84,7 +87,7 @@ def train(
     noise = AugmentationConfig(same_noise=same_noise, stddev=noise_stddev, low=scale_low, high=scale_high)
     chosen = methods.combine(method, agent, features, augment)
     config = resolve(
-        task, chosen, share, steps=steps, seed=seed, cone=cone, augmentation=noise, ddpg=ddpg, sac=sac,
+        task, chosen, share, steps=steps, seed=seed, cone=cone, augmentation=noise, ddpg=ddpg, sac=sac, segnn=segnn,
         evaluation=evaluation, replay=replay, mlp=mlp, episode_steps=episode_steps, checkpoint_every=checkpoint_every,
     )  # fmt: skip
     folder = out or Path("runs") / config.folder_name

@@ -17,9 +17,13 @@ import safetensors.numpy
 
 from euda.agents.agent import Agent, Algorithm, Floats, Program
 from euda.agents.ddpg import DDPG
-from euda.agents.networks import mlp_networks
+from euda.agents.graph import OnePoint, TwoPoints
+from euda.agents.networks import Networks, mlp_networks
 from euda.agents.sac import SAC
+from euda.agents.segnn import segnn_networks
+from euda.body import tasks
 from euda.body.environment import TaskEnv, make
+from euda.body.layout import Layout
 from euda.config import DDPGConfig
 from euda.errors import EudaError
 from euda.study import storage
@@ -62,12 +66,22 @@ class Evaluator:
         return returns
 
 
-def make_algorithm(config: RunConfig, features: int, actions: int) -> Algorithm:
-    """The learning rule of a run for observations and actions of these sizes."""
-    networks = mlp_networks(config.mlp)
+def make_networks(config: RunConfig, layout: Layout) -> Networks:
+    """The makers of actor and critic of a run."""
+    target = tasks.find(config.task).target
+    if config.network == "segnn" and target is not None:
+        return segnn_networks(TwoPoints(layout, target.limb), config.segnn)
+    if config.network == "segnn-single":
+        return segnn_networks(OnePoint(layout), config.segnn)
+    return mlp_networks(config.mlp)
+
+
+def make_algorithm(config: RunConfig, layout: Layout, actions: int) -> Algorithm:
+    """The learning rule of a run for observations of a layout and so many actions."""
+    networks = make_networks(config, layout)
     if isinstance(config.learning, DDPGConfig):
-        return DDPG.make(features, actions, config.learning, networks)
-    return SAC.make(features, actions, config.learning, networks)
+        return DDPG.make(layout.dim, actions, config.learning, networks)
+    return SAC.make(layout.dim, actions, config.learning, networks)
 
 
 def save_policy(run: Run, agent: Agent) -> None:
@@ -85,7 +99,7 @@ def load_policy(run: Run, environment: TaskEnv) -> tuple[Policy, int]:
         actor, step = _stored_actor(run), run.config.steps
     else:
         raise EudaError(f"the run {str(run.folder)!r} has no checkpoint yet: train it a little longer")
-    algorithm = make_algorithm(run.config, environment.layout.dim, int(environment.model.nu))
+    algorithm = make_algorithm(run.config, environment.layout, int(environment.model.nu))
     expected = sum(int(np.prod(shape)) for shape in algorithm.actor.shapes.values())
     if actor is None or actor.shape != (expected,) or actor.dtype != np.float32:
         raise EudaError(f"the policy in {str(run.folder)!r} does not fit its configuration")

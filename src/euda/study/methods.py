@@ -11,7 +11,7 @@ import dataclasses
 from euda.errors import EudaError, unknown
 
 AGENTS = ("ddpg", "sac")
-NETWORKS = ("mlp",)
+NETWORKS = ("mlp", "segnn", "segnn-single")
 DEFAULT_SHARES = {"none": 0.0, "rotate": 0.5, "gaussian": 1.0, "scale": 1.0}
 """By augmentation. The best share of rotated transitions differs from task to task; half is the middle."""
 
@@ -34,6 +34,8 @@ METHODS: dict[str, Method] = {
     "limb": Method("ddpg", "limb", "none"),
     "rotate": Method("ddpg", "limb", "rotate"),
     "joint-rotate": Method("ddpg", "joint", "rotate"),
+    "segnn": Method("ddpg", "limb", "none", "segnn"),
+    "segnn-single": Method("ddpg", "limb", "none", "segnn-single"),
 }
 
 
@@ -56,7 +58,8 @@ def combine(name: str, agent: str | None, features: str | None, augment: str | N
 def name_of(method: Method) -> str:
     """The name of a method in the table, or one made of its parts."""
     named = next((name for name, row in METHODS.items() if row == method), None)
-    return named or "-".join([method.agent, method.features, *([method.augment] if method.augment != "none" else [])])
+    parts = [*([method.network] if method.network != "mlp" else []), method.agent, method.features]
+    return named or "-".join([*parts, *([method.augment] if method.augment != "none" else [])])
 
 
 def share_of(method: Method, share: float | None) -> float:

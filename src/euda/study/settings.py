@@ -14,7 +14,7 @@ from typing import Any
 
 from euda.body import tasks
 from euda.body.observation import check_features
-from euda.config import AugmentationConfig, DDPGConfig, MLPConfig, ReplayConfig, SACConfig
+from euda.config import AugmentationConfig, DDPGConfig, MLPConfig, ReplayConfig, SACConfig, SEGNNConfig
 from euda.errors import EudaError, unknown
 from euda.study import methods
 from euda.study.methods import Method
@@ -65,6 +65,8 @@ class RunConfig:
     steps: int = 2_000_000
     episode_steps: int = tasks.EPISODE_STEPS
     checkpoint_every: int = 10_000
+    segnn: SEGNNConfig | None = None
+    """None where the network is a perceptron."""
 
     def __post_init__(self) -> None:
         tasks.find(self.task)
@@ -75,6 +77,8 @@ class RunConfig:
             raise unknown("agent", self.agent, LEARNING)
         if self.network not in methods.NETWORKS:
             raise unknown("network", self.network, methods.NETWORKS)
+        if self.segnn is not None:
+            _check_graph(self.task, self.features, self.network, self.segnn)
         for name in ("steps", "checkpoint_every", "episode_steps"):
             if getattr(self, name) < 1:
                 raise EudaError(f"{name} must be at least 1, not {getattr(self, name)!r}")
@@ -87,8 +91,10 @@ class RunConfig:
 
     @property
     def label(self) -> str:
-        """Method and share, readable: `rotate 25 %`."""
-        return f"{self.method} {self.augmentation.share:.4g}" if self.augmentation.name != "none" else self.method
+        """Method, parity if it is not the paper's, and share, readable: `rotate 0.25`, `segnn axial`."""
+        share = f" {self.augmentation.share:.4g}" if self.augmentation.name != "none" else ""
+        parity = f" {self.segnn.parity}" if self.segnn is not None and self.segnn.parity != "paper" else ""
+        return f"{self.method}{parity}{share}"
 
     @property
     def folder_name(self) -> str:
@@ -103,7 +109,8 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, with the format's version."""
-        return {"format": FORMAT, **dataclasses.asdict(self)}
+        values = {"format": FORMAT, **dataclasses.asdict(self)}
+        return values if self.segnn is not None else {key: value for key, value in values.items() if key != "segnn"}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> RunConfig:
@@ -117,6 +124,7 @@ class RunConfig:
             "mlp": MLPConfig,
             "replay": ReplayConfig,
             "evaluation": EvaluationConfig,
+            **({"segnn": SEGNNConfig} if "segnn" in fields else {}),
         }
         try:
             nested = {key: kind(**fields[key]) for key, kind in parts.items()}
@@ -126,7 +134,8 @@ class RunConfig:
 
 
 def resolve(task: str, method: Method, share: float | None, *, steps: int | None, seed: int, cone: str | None,
-            augmentation: AugmentationConfig, ddpg: DDPGConfig, sac: SACConfig, **parts: Any) -> RunConfig:  # fmt: skip
+            augmentation: AugmentationConfig, ddpg: DDPGConfig, sac: SACConfig, segnn: SEGNNConfig | None = None,
+            **parts: Any) -> RunConfig:  # fmt: skip
     """The configuration that a task, a method and overrides amount to, written in one way only.
 
     A share of zero is no augmentation, and parameters that an augmentation does not use are the defaults,
@@ -137,18 +146,45 @@ def resolve(task: str, method: Method, share: float | None, *, steps: int | None
     name = method.augment if share else "none"
     used = {"gaussian": ("same_noise", "stddev"), "scale": ("same_noise", "low", "high")}.get(name, ())
     kept = {key: getattr(augmentation, key) for key in used}
+    learning: DDPGConfig | SACConfig = {"ddpg": ddpg, "sac": sac}[method.agent]
+    steerable = None if method.network == "mlp" else segnn or SEGNNConfig()
+    if steerable is not None:
+        learning = _with_rate_of(steerable, learning)
+        parts["mlp"] = MLPConfig()
     return RunConfig(
         task=task,
         features=method.features,
         agent=method.agent,
         network=method.network,
         augmentation=AugmentationConfig(name=name, share=share, **kept),
-        learning={"ddpg": ddpg, "sac": sac}[method.agent],
+        learning=learning,
+        segnn=steerable,
         cone=row.default_cone if cone is None else cone,
         seed=seed,
         steps=row.steps if steps is None else steps,
         **parts,
     )
+
+
+def _check_graph(task: str, features: str, network: str, segnn: SEGNNConfig) -> None:
+    """Refuse a network whose graph is not defined."""
+    if features != "limb":
+        raise EudaError(f"{network} reads its points out of features 'limb', not {features!r}")
+    reachable = [name for name, row in tasks.TASKS.items() if row.target is not None]
+    if network == "segnn" and task not in reachable:
+        raise EudaError(
+            f"the graph of segnn is defined for tasks with a target ({', '.join(reachable)}), not for {task!r}:"
+            " use segnn-single"
+        )
+    if network == "segnn-single" and segnn.parity != "paper":
+        raise EudaError(f"segnn-single has no plane of hinges, so its parity is 'paper', not {segnn.parity!r}")
+
+
+def _with_rate_of(segnn: SEGNNConfig, learning: DDPGConfig | SACConfig) -> DDPGConfig | SACConfig:
+    """The agent's learning with the learning rate of the SEGNN, which is a parameter of its own."""
+    if learning.learning_rate != type(learning)().learning_rate:
+        raise EudaError("with segnn the learning rate is --segnn.learning-rate, not the agent's")
+    return dataclasses.replace(learning, learning_rate=segnn.learning_rate)
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

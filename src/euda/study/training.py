@@ -122,7 +122,7 @@ class Trainer:
         self.run, self.config = run_, config
         self.environment = evaluation.make_environment(config)
         layout, actions = self.environment.layout, int(self.environment.model.nu)
-        self._algorithm = evaluation.make_algorithm(config, layout.dim, actions)
+        self._algorithm = evaluation.make_algorithm(config, layout, actions)
         self._augment = make_augmentation(config.augmentation, layout)
         self.evaluator = evaluation.Evaluator(config, config.evaluation.episodes)
         replay = config.replay
