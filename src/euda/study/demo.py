@@ -78,16 +78,22 @@ def show(folder: Path) -> str:
     storage.write_atomically(figure, draw(found))
     video.film(found, film)
     (_, before), (step, after) = returns[0], returns[-1]
-    name, most = shlex.quote(str(folder)), found.config.episode_steps
-    return f"""\
-return {before:.1f} before training, {after:.1f} after {step} steps (at most {most})
-learning curve: {figure}
-video:          {film}
-next:
-  euda evaluate {name} --episodes 50                      a closer look at this policy
-  euda train reacher_hard --method limb --steps 50000     the same without turning: far slower to learn
-  euda train hopper3d_hop --steps 500000                  a robot that falls
-  euda tasks                                              all robots"""
+    commands = {
+        f"euda evaluate {shlex.quote(str(folder))} --episodes 50": "a closer look at this policy",
+        "euda train reacher_hard --method limb --steps 50000": "the same without turning: far slower to learn",
+        "euda train hopper3d_hop --steps 500000": "a robot that falls",
+        "euda tasks": "all robots",
+    }
+    width = max(map(len, commands)) + 4
+    return "\n".join(
+        [
+            f"return {before:.1f} before training, {after:.1f} after {step} steps (at most {found.config.episode_steps})",
+            f"learning curve: {figure}",
+            f"video:          {film}",
+            "next:",
+            *(f"  {command.ljust(width)}{what}" for command, what in commands.items()),
+        ]
+    )
 
 
 def draw(found: Run) -> bytes:

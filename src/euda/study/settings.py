@@ -103,8 +103,11 @@ class RunConfig:
 
     @property
     def identity(self) -> str:
-        """Sixteen characters that two configurations share exactly if they are the same but for their steps."""
-        content = {key: value for key, value in self.to_json().items() if key != "steps"}
+        """Sixteen characters that two configurations share exactly if they are the same but for their steps.
+
+        Only what differs from the defaults counts, so a setting that a later euda adds changes no identity.
+        """
+        content = {key: value for key, value in _changed(self).items() if key != "steps"}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_json(self) -> dict[str, Any]:
@@ -131,6 +134,17 @@ class RunConfig:
             return RunConfig(**(fields | nested))
         except (KeyError, TypeError) as error:
             raise EudaError(f"it does not fit this euda: {error}") from None
+
+
+def _changed(config: Any) -> dict[str, Any]:
+    """The entries of a configuration that are not the defaults, as plain JSON values."""
+    entries: dict[str, Any] = {}
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        default = field.default_factory() if callable(field.default_factory) else field.default
+        if value != default:
+            entries[field.name] = _changed(value) if dataclasses.is_dataclass(value) else value
+    return entries
 
 
 def resolve(task: str, method: Method, share: float | None, *, steps: int | None, seed: int, cone: str | None,

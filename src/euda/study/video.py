@@ -17,7 +17,7 @@ from euda.study import evaluation, storage
 from euda.study.evaluation import Policy
 from euda.study.run import Run
 
-_FASTEST = 50  # frames per second: more are not seen
+_FASTEST = 30  # frames per second: more take long to draw and are hardly seen
 
 
 def film(
