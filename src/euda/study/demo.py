@@ -87,7 +87,7 @@ def show(folder: Path) -> str:
     width = max(map(len, commands)) + 4
     return "\n".join(
         [
-            f"return {before:.1f} before training, {after:.1f} after {step} steps (at most {found.config.episode_steps})",
+            f"return {before:.1f} before training, {after:.1f} after {step} steps (of {found.config.episode_steps})",
             f"learning curve: {figure}",
             f"video:          {film}",
             "next:",

@@ -155,11 +155,30 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
         return
     with storage.readable_errors(path, "read"), path.open("rb") as file:
         for line in file:
-            event = None
-            with contextlib.suppress(ValueError):
-                event = json.loads(line)
-            if isinstance(event, dict) and {"event", "step", "seconds"} <= event.keys():
+            if (event := parse(line)) is not None:
                 yield event
+
+
+def read_from(path: Path, offset: int) -> tuple[list[dict[str, Any]], int]:
+    """The events of all whole lines from a place in the file on, and the place behind them."""
+    with storage.readable_errors(path, "read"), path.open("rb") as file:
+        file.seek(offset)
+        content, _, _ = file.read().rpartition(b"\n")
+    events = [event for line in content.split(b"\n") if (event := parse(line)) is not None]
+    return events, offset + (len(content) + 1 if content else 0)
+
+
+def parse(line: bytes) -> dict[str, Any] | None:
+    """The event of a line, or None if it is none."""
+    event = None
+    with contextlib.suppress(ValueError, RecursionError):
+        event = json.loads(line)
+    is_event = isinstance(event, dict) and isinstance(event.get("event"), str) and _is_step(event.get("step"))
+    return event if is_event and isinstance(event.get("seconds"), int | float) else None
+
+
+def _is_step(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _protobuf(name: str) -> Any:
