@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import tyro
 
 from euda.errors import EudaError
-from euda.study import commands
+from euda.study import commands, study_commands
 
 Positional = tyro.conf.Positional
 
@@ -201,6 +201,11 @@ def runs(folder: Positional[Path] = Path("runs"), json_: Annotated[bool, tyro.co
     return 0
 
 
+def study() -> int:
+    """Plan, run and follow studies: show, run, status, export (see `euda study --help`)."""
+    raise AssertionError("the commands of a group are parsed apart")
+
+
 COMMANDS: dict[str, Callable[..., int]] = {
     "tasks": tasks,
     "layout": layout,
@@ -211,7 +216,9 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "evaluate": commands.evaluate,
     "video": commands.video,
     "runs": runs,
+    "study": study,
 }
+GROUPS = {"study": study_commands.COMMANDS}
 
 
 def _table(header: Sequence[Any], rows: Sequence[Sequence[Any]]) -> None:
@@ -243,12 +250,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse_and_run(arguments: Sequence[str] | None) -> int:
     """Let tyro parse, but say its complaints in one sentence."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    name, group = "euda", COMMANDS
+    if arguments[:1] and arguments[0] in GROUPS:
+        name, group, arguments = f"euda {arguments[0]}", GROUPS[arguments[0]], arguments[1:]
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
             run = tyro.extras.subcommand_cli_from_dict(
-                {name: _later(command) for name, command in COMMANDS.items()},
-                prog="euda",
+                {word: _later(command) for word, command in group.items()},
+                prog=name,
                 description=_DESCRIPTION,
                 args=arguments,
             )

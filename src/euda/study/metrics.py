@@ -173,8 +173,9 @@ def parse(line: bytes) -> dict[str, Any] | None:
     event = None
     with contextlib.suppress(ValueError, RecursionError):
         event = json.loads(line)
-    is_event = isinstance(event, dict) and isinstance(event.get("event"), str) and _is_step(event.get("step"))
-    return event if is_event and isinstance(event.get("seconds"), int | float) else None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str) or not _is_step(event.get("step")):
+        return None
+    return event if isinstance(event.get("seconds"), int | float) else None
 
 
 def _is_step(value: Any) -> bool:

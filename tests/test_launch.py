@@ -1,0 +1,278 @@
+"""A study on this machine: workers killed, launches stopped, failures tried again, two launches at once."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from rich.console import Console
+from study_files import TINY, content, write
+
+from euda import cli
+from euda.errors import EudaError
+from euda.study import plan, progress, record, run, watch
+from euda.study.launch import Ending, Interruption, Launch
+from euda.study.local_engine import LocalEngine, explain
+from euda.study.progress import Reader
+from euda.study.record import Study
+
+
+class Quiet:
+    """Keeps what is said."""
+
+    def __init__(self):
+        self.said, self.rows = [], []
+
+    def update(self, rows):
+        self.rows = rows
+
+    def say(self, sentence):
+        self.said.append(sentence)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compile_once(tmp_path_factory):
+    """Workers find in this folder what an earlier one compiled."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+    patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    yield
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """A study that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    study = Study(plan.load(write(folder)), folder / "runs")
+    view = Quiet()
+    with record.locked(study):
+        result = Launch(study, LocalEngine(), view).go(Interruption())
+    assert (result.finished, result.failures, result.signal) == (4, {}, None), view.said
+    assert {row.state for row in view.rows} == {"finished"}
+    return study
+
+
+def contents(study):
+    return {planned.folder_name: content(study.folder_of(planned)) for planned in study.plan.runs}
+
+
+class Killing(LocalEngine):
+    """Kills every run's first worker once it has a checkpoint."""
+
+    def __init__(self):
+        super().__init__()
+        self.killed = set()
+
+    def start(self, planned, folder, log):
+        job = super().start(planned, folder, log)
+        if planned not in self.killed:
+            self.killed.add(planned)
+            threading.Thread(target=self.kill, args=(job, folder)).start()
+        return job
+
+    def kill(self, job, folder):
+        while job.process.poll() is None and not list(folder.glob("checkpoints/*.json")):
+            time.sleep(0.002)
+        os.kill(job.process.pid, signal.SIGKILL)
+
+
+def test_workers_killed_mid_run_leave_the_same_bytes(undisturbed, tmp_path):
+    study, engine, view = Study(undisturbed.plan, tmp_path), Killing(), Quiet()
+    with record.locked(study):
+        result = Launch(study, engine, view).go(Interruption())
+    assert result.finished == 4, view.said
+    assert any("killed by SIGKILL" in sentence for sentence in view.said)
+    assert contents(study) == contents(undisturbed)
+
+
+def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(undisturbed, tmp_path):
+    runs = tmp_path / "runs"
+    command = [sys.executable, "-m", "euda.cli", "study", "run", str(write(tmp_path)), "--runs", str(runs)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not list(runs.glob("*/*/checkpoints/*.json")):
+        time.sleep(0.01)
+    second = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert second.returncode == 2
+    assert f"is being run already, by process {process.pid}" in second.stderr
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    study = Study(undisturbed.plan, runs)
+    if process.returncode != 0:  # else it was faster than the signal
+        assert process.returncode == 130, (out, errors)
+        assert "the same command goes on" in out
+        assert not any(run.is_locked(study.folder_of(planned)) for planned in study.plan.runs)
+    assert cli.main(command[3:]) == 0
+    assert contents(study) == contents(undisturbed)
+
+
+class Failing:
+    """An engine whose runs fail at once, some of them always."""
+
+    slots = 2
+
+    def __init__(self, always):
+        self.always, self.started = always, []
+
+    def start(self, planned, folder, log):
+        self.started.append(planned.name)
+        return Failed()
+
+    def close(self):
+        self.is_closed = True
+
+
+class Failed:
+    """A job that failed."""
+
+    def poll(self):
+        return Ending(False, "the moon is full")
+
+    def stop(self):
+        raise AssertionError
+
+    kill = stop
+
+
+def test_failures_are_tried_twice_again_and_then_named_while_the_rest_goes_on(tmp_path, capsys):
+    study, engine, view = Study(plan.load(write(tmp_path)), tmp_path / "runs"), Failing(True), Quiet()
+    with record.locked(study):
+        result = Launch(study, engine, view).go(Interruption())
+    assert {engine.started.count(planned.name) for planned in study.plan.runs} == {3}
+    assert set(result.failures.values()) == {"the moon is full"}
+    assert engine.is_closed
+    assert study.failures() == result.failures
+    arguments = [str(tmp_path / "tiny.toml"), "--runs", str(tmp_path / "runs")]
+    assert cli.main(["study", "status", *arguments]) == 0
+    printed = capsys.readouterr().out
+    assert "4 failed" in printed
+    assert "the moon is full" in printed
+
+
+def test_a_run_that_cannot_work_is_named_with_its_reason(tmp_path):
+    """A real worker in a folder that is somebody else's."""
+    path = write(tmp_path, TINY.replace("seeds = [0, 1]", "seeds = [0]").replace("share = 0.25", "shares = [0.25]"))
+    study, view = Study(plan.load(path), tmp_path / "runs"), Quiet()
+    folder = study.folder_of(study.plan.runs[0])
+    folder.mkdir(parents=True)
+    (folder / "letter.txt").write_text("dear")
+    with record.locked(study):
+        result = Launch(study, LocalEngine(), view).go(Interruption())
+    assert result.finished == 1
+    ((identity, reason),) = result.failures.items()
+    assert identity == study.plan.runs[0].config.identity
+    assert "neither empty nor a run" in reason
+    assert (folder / "letter.txt").read_text() == "dear"
+
+
+def test_finished_runs_are_skipped_by_this_and_other_studies(undisturbed, tmp_path):
+    text = TINY.replace("[methods.limb]", "").replace("steps = 120", "steps = 90")
+    other = Study(plan.load(write(tmp_path, text, "other")), undisturbed.runs)
+    view = Quiet()
+    with record.locked(other):
+        result = Launch(other, Failing(True), view).go(Interruption())
+    assert (result.finished, result.failures) == (2, {})  # longer than asked for is enough
+    assert view.said == ["2 of 2 runs are complete already"]
+
+
+def test_a_changed_study_says_which_runs_no_longer_belong(undisturbed, tmp_path, capsys):
+    path = write(tmp_path, TINY.replace("[methods.limb]\n", ""))
+    arguments = ["study", "run", str(path), "--runs", str(undisturbed.runs)]
+    assert cli.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.count("reacher_hard/limb-seed") == 2
+    assert "--changed" in error
+    assert cli.main(["study", "status", *arguments[2:]]) == 0
+    assert "no longer in the study file: reacher_hard/limb-seed0" in capsys.readouterr().out
+    assert len(undisturbed.strangers()) == 0
+    assert all(undisturbed.folder_of(planned).is_dir() for planned in undisturbed.plan.runs)
+
+
+def test_a_lock_is_held_once_and_a_stale_one_is_recognised(tmp_path):
+    study = Study(plan.load(write(tmp_path)), tmp_path / "runs")
+    with record.locked(study) as sentence:
+        assert sentence is None
+        assert record.is_running(study)
+        with pytest.raises(EudaError, match=f"by process {os.getpid()} since"), record.locked(study):
+            pass
+    assert not record.is_running(study)
+    (study.folder / "lock").write_text(json.dumps({"process": 99, "since": "long ago"}))
+    with record.locked(study) as sentence:
+        assert sentence == "the launch before ended abruptly (by process 99 since long ago); its runs go on from here"
+
+
+def test_a_worker_ends_with_the_launch_that_started_it(undisturbed, tmp_path):
+    """Even one that was killed."""
+    text = TINY.replace("steps = 120", "steps = 1000000")
+    path, runs = write(tmp_path, text), tmp_path / "runs"
+    command = [sys.executable, "-m", "euda.cli", "study", "run", str(path), "--runs", str(runs), "--workers", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not list(runs.glob("*/*/checkpoints/*.json")):
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    study = Study(plan.load(path), runs)
+    deadline = time.monotonic() + 20
+    while any(run.is_locked(study.folder_of(planned)) for planned in study.plan.runs):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    with record.locked(study) as sentence:
+        assert sentence is not None
+
+
+@pytest.mark.parametrize("workers", [0, -1, 4096])
+def test_workers_are_as_many_as_cores_at_most(workers):
+    with pytest.raises(EudaError, match="one for each core"):
+        LocalEngine(workers)
+
+
+def test_address_without_ray_is_refused(tmp_path, capsys):
+    assert cli.main(["study", "run", str(write(tmp_path)), "--address", "x:1", "--runs", str(tmp_path)]) == 2
+    assert "--on ray" in capsys.readouterr().err
+
+
+def test_endings_are_explained(tmp_path):
+    log = tmp_path / "log"
+    assert explain(-9, log) == "killed by SIGKILL"
+    assert explain(143, log) == "stopped by SIGTERM"
+    assert explain(3, log) == "it ended with exit code 3 and no word"
+    log.write_text("Traceback\nValueError: no\n\n")
+    assert explain(1, log) == "ValueError: no"
+
+
+def test_progress_follows_a_file_that_grows_and_is_cut_back(undisturbed, tmp_path):
+    planned = undisturbed.plan.runs[0]
+    source = undisturbed.folder_of(planned)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "config.json").write_bytes((source / "config.json").read_bytes())
+    reader, path = Reader(), folder / "metrics.jsonl"
+    lines = (source / "metrics.jsonl").read_bytes().splitlines(keepends=True)
+    assert reader.progress(planned, folder, {}).step == 0
+    path.write_bytes(b"".join(lines[:4]) + lines[4][:10])
+    first = reader.progress(planned, folder, {})
+    path.write_bytes(b"".join(lines))
+    assert reader.progress(planned, folder, {}).state == "finished"
+    path.write_bytes(b"".join(lines[:4]))
+    again = reader.progress(planned, folder, {})
+    assert (again.step, again.last_return, again.state) == (first.step, first.last_return, "stopped")
+    assert progress.is_complete(planned, source)
+
+
+def test_views_show_every_run(undisturbed):
+    rows = Reader().look(undisturbed)
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=120, height=20)
+    with watch.LiveView(console, 2) as view:
+        view.update(rows)
+        view.say("something [happened]")
+    printed = out.getvalue()
+    assert "something [happened]" in printed
+    assert "rotate 25 %" in printed
+    assert "4 runs: 4 finished" in printed
+    assert "… 3 more" in "".join(str(cell) for cell in watch.table(rows, 2, room=1).columns[0].cells)
