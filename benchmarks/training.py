@@ -94,6 +94,16 @@ def beside_peers(task: str, core: int, rounds: int, peers: str) -> list[dict[str
     return rows + [{"program": p, "task": task, "missing": why} for p, why in started.items() if isinstance(why, str)]
 
 
+def versions(python: str) -> dict[str, str]:
+    """Of the packages that matter, in the environment of an interpreter."""
+    names = ("jax", "jaxlib", "numpy", "mujoco", "torch", "stable_baselines3", "sbx-rl", "flax", "optax")
+    found = f"{{d.name: d.version for d in m.distributions() if d.name in {names}}}"
+    script = f"import importlib.metadata as m, json; print(json.dumps({found}))"
+    if not Path(python).exists():
+        return {}
+    return json.loads(subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout)
+
+
 def flop(task: str) -> float:
     """Of the matrix products of one DDPG update."""
     environment = workers.make_environment(task)
@@ -112,7 +122,7 @@ def speeds(windows: list[dict[str, Any]], bound: float) -> dict[str, Any]:
         "highest": round(max(by_wall), 1),
         "bound": round(bound, 1),
         "share_of_bound": round(middle / bound, 3),
-        "windows": len(windows),
+        "windows": [{clock: round(window[clock], 4) for clock in ("cpu", "wall")} for window in windows],
     }
 
 
@@ -156,6 +166,7 @@ def main() -> None:
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[0]})  # the bound is measured by this process
     figures: dict[str, Any] = {"machine": recording.machine(), "window": WINDOW, "warm_up": WARM_UP}
+    figures["versions"] = {"euda": versions(sys.executable), "peers": versions(options.peers)}
     figures["programs"] = [
         row for task in options.tasks for row in beside_peers(task, cores[0], options.rounds, options.peers)
     ]
@@ -166,7 +177,8 @@ def main() -> None:
         ]
     for part in ("programs", "evaluation_and_checkpoints", "two_runs"):
         for row in figures.get(part, []):
-            print(row)
+            print({name: value for name, value in row.items() if name != "windows"})
+    figures["load_average_at_the_end"] = os.getloadavg()
     recording.write("training", figures)
 
 
