@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from euda.body import tasks
-from euda.config import AugmentationConfig, DDPGConfig, SACConfig
+from euda.config import AugmentationConfig, DDPGConfig, SACConfig, SEGNNConfig
 from euda.errors import EudaError, unknown
 from euda.study import methods, storage
 from euda.study.settings import RunConfig, resolve
@@ -40,7 +40,12 @@ from euda.study.settings import RunConfig, resolve
 AXES = ("steps", "hours")
 _STUDY = ("title", "tasks", "seeds", "steps", "axes", "reach", "methods", "overrides")
 _METHOD = ("method", "share", "shares", "tasks", "seeds", "steps", "overrides")
-_CHOICES: dict[str, Any] = {"augmentation": AugmentationConfig, "ddpg": DDPGConfig, "sac": SACConfig}
+_CHOICES: dict[str, Any] = {
+    "augmentation": AugmentationConfig,
+    "ddpg": DDPGConfig,
+    "sac": SACConfig,
+    "segnn": SEGNNConfig,
+}
 _SECTIONS: dict[str, Any] = {  # the other parts of a configuration, with their defaults
     field.name: field.default_factory
     for field in dataclasses.fields(RunConfig)

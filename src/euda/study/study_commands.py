@@ -190,7 +190,25 @@ def status(file: File, runs: Path = RUNS, json_: Annotated[bool, tyro.conf.arg(n
     return 0
 
 
-COMMANDS: dict[str, Callable[..., int]] = {"show": show, "run": run, "status": status}
+def export(file: File, out: Path, runs: Path = RUNS) -> int:
+    """Write one row per run and evaluation as Parquet or CSV.
+
+    Args:
+        file: A study.
+        out: The file to write, results.parquet or results.csv.
+        runs: The folder that all runs live in.
+    """
+    from euda.study import table as tables
+
+    found = tables.of_study(Study(plan.load(file), runs))
+    tables.write(found, out)
+    for sentence in found.damaged:
+        _complain(sentence)
+    _print(f"wrote {out}: {found.frame.height} evaluations of {found.frame['run'].n_unique()} runs")
+    return 0
+
+
+COMMANDS: dict[str, Callable[..., int]] = {"show": show, "run": run, "status": status, "export": export}
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
