@@ -217,6 +217,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "video": commands.video,
     "runs": runs,
     "study": study,
+    "report": study_commands.report,
 }
 GROUPS = {"study": study_commands.COMMANDS}
 

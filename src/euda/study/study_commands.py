@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from euda.study.record import Study
 if TYPE_CHECKING:
     from euda.study.launch import Engine
     from euda.study.progress import Progress
+    from euda.study.report import Subject
 
 Positional = tyro.conf.Positional
 File = Annotated[Positional[Path], tyro.conf.arg(metavar="FILE")]
@@ -205,6 +207,53 @@ def export(file: File, out: Path, runs: Path = RUNS) -> int:
     for sentence in found.damaged:
         _complain(sentence)
     _print(f"wrote {out}: {found.frame.height} evaluations of {found.frame['run'].n_unique()} runs")
+    return 0
+
+
+def report(
+    subject: Annotated[Positional[Path], tyro.conf.arg(metavar="STUDY|RUNS")],
+    out: Path | None = None,
+    runs: Path = RUNS,
+    hours: bool = False,
+    reach: float | None = None,
+    certificates: bool = True,
+    serve: bool = False,
+    port: int = 8123,
+) -> int:
+    """Make figures and one HTML page of a study or of the runs in a folder.
+
+    Args:
+        subject: A study (a .toml file) or a folder of runs.
+        out: The folder to write: curves as PNG, SVG and PDF, report.html, summary.json.
+        runs: The folder that all runs of a study live in.
+        hours: Draw the curves against hours too.
+        reach: The return of "steps to reach"; by default the study's, or half of the best on each task.
+        certificates: Prove the symmetry of each task in the simulator (some seconds each, once).
+        serve: Serve the page on this machine alone, made anew while a study runs.
+        port: Of the server; 0 takes any that is free.
+    """
+    from euda.study import report as reports
+
+    found = reports.find(subject, runs, ("steps", "hours") if hours else (), reach)
+    if out is None and not serve:
+        raise EudaError("name the folder to write with --out, or look at it with --serve")
+    if out is not None:
+        made = reports.gather(found, _complain, certificates)
+        for sentence in made.table.damaged:
+            _complain(sentence)
+        written = reports.write(made, out)
+        _print(f"wrote {len(written)} files; open {out / reports.PAGE}")
+    return _serve(found, port, certificates) if serve else 0
+
+
+def _serve(subject: Subject, port: int, certificates: bool) -> int:
+    from euda.study import serve
+
+    follower = serve.Follower(subject, _complain, certificates)
+    with serve.make_server(follower, port) as server:
+        _print(f"serving http://{serve.HOST}:{server.server_port}/ to this machine (Ctrl-C ends it)")
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
     return 0
 
 
