@@ -245,8 +245,26 @@ def test_files_are_really_allocated_and_reopened(tmp_path: Path) -> None:
     again = ReplayBuffer(50, 5, 10_000, slack=10, folder=tmp_path)
     again.restore(buffer.state())
     assert (again.sample(np.random.default_rng(0), 4).next_observation == 2).all()
-    with pytest.raises(EudaError, match="another size"):
-        ReplayBuffer(51, 5, 10_000, slack=10, folder=tmp_path)
+    with pytest.raises(EudaError, match="sizes"):
+        ReplayBuffer(51, 5, 10_000, slack=10, folder=tmp_path).restore(buffer.state())
+
+
+def test_no_more_room_than_expected_and_files_that_grow(tmp_path: Path) -> None:
+    """A short run takes little of the disk; given more steps it is the buffer that had room from the start."""
+    small = ReplayBuffer(DIM, ACTIONS, 1000, slack=20, expected=50, folder=tmp_path)
+    whole = ReplayBuffer(DIM, ACTIONS, 1000, slack=20)
+    sources = Source(), Source()
+    fill(small, [20, 20], sources[0])
+    fill(whole, [20, 20], sources[1])
+    assert small.nbytes < 0.06 * whole.nbytes
+    with pytest.raises(EudaError, match="made for 50 observations"):
+        fill(small, [20], Source())
+    grown = ReplayBuffer(DIM, ACTIONS, 1000, slack=20, expected=90, folder=tmp_path)
+    grown.restore(whole.state())
+    for buffer, source in zip((grown, whole), sources, strict=True):
+        fill(buffer, [30], source)
+    for a, b in zip(grown.sample(np.random.default_rng(0)), whole.sample(np.random.default_rng(0)), strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,8 +50,9 @@ class Transition(NamedTuple):
 class ReplayBuffer:
     """The most recent `capacity` observations and what was done there; see the module's text.
 
-    Files live in `folder`, or in RAM when it is None. Files that are already there and have the right sizes
-    are opened as they are: call `restore` with a `state` to go on, otherwise they are overwritten.
+    Files live in `folder`, or in RAM when it is None. Files that are already there are opened as they are: call
+    `restore` with a `state` to go on, otherwise they are overwritten. Where it is known how many observations
+    there will be in all (`expected`), no more room than that is taken; with a larger number files grow.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class ReplayBuffer:
         n_step: int = 3,
         discount: float = 0.99,
         slack: int = 0,
+        expected: int | None = None,
         folder: str | os.PathLike[str] | None = None,
     ) -> None:
         if min(observation_dim, action_dim, n_step) < 1 or capacity < 2 or slack < 0:
@@ -72,12 +74,13 @@ class ReplayBuffer:
                 f" and slack {slack}"
             )
         self.capacity, self.n_step, self.discount, self.slack = capacity, n_step, discount, slack
-        self._slots = slots = capacity + slack
+        self._slots = capacity + slack
+        rows = self._slots if expected is None else min(self._slots, max(expected, 1))
         shapes = {
-            "observation": (slots, observation_dim),
-            "action": (slots, action_dim),
-            "outcome": (slots, 3),
-            "start": (slots,),
+            "observation": (rows, observation_dim),
+            "action": (rows, action_dim),
+            "outcome": (rows, 3),
+            "start": (rows,),
         }
         self._arrays = _arrays(shapes, None if folder is None else Path(folder))
         self._observation, self._action = self._arrays["observation"], self._arrays["action"]
@@ -110,6 +113,8 @@ class ReplayBuffer:
         self._append(array)
 
     def _append(self, observation: Floats) -> None:
+        if self._observations % self._slots >= len(self._observation):
+            raise EudaError(f"the replay buffer was made for {len(self._observation)} observations, and there are more")
         leaving = self._observations - self.capacity  # number of the observation that this one pushes out
         if (
             leaving >= 0
@@ -207,9 +212,6 @@ def _arrays(shapes: Mapping[str, tuple[int, ...]], folder: Path | None) -> dict[
 def _allocate(folder: Path, sizes: Mapping[Path, int]) -> None:
     """Make the files with all their blocks on the disk, so that a full disk is an error now and not a SIGBUS later."""
     existing = [path for path in sizes if path.exists()]
-    for path in existing:
-        if path.stat().st_size != sizes[path]:
-            raise EudaError(f"{path} belongs to a replay buffer of another size: use another folder or remove it")
     made: list[Path] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)

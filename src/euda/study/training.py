@@ -135,6 +135,7 @@ class Trainer:
             n_step=replay.n_step,
             discount=replay.discount,
             slack=2 * slots,
+            expected=2 * config.steps + 2,  # every step might begin an episode
             folder=run_.replay,
         )
         self._restore(found) if found is not None else self._begin()
