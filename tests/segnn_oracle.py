@@ -20,6 +20,22 @@ SIGMOID = 1 / (1 + np.exp(-Z))
 SILU_GAIN, SIGMOID_GAIN = (np.average(f**2, weights=DENSITY) ** -0.5 for f in (Z * SIGMOID, SIGMOID))
 
 
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def steerable_product(paths, widths, weights, bias, inputs, attributes):
+    """{irrep: [B, count, 2 l + 1]} of every path (part, source, attribute, target); layers share what is compiled."""
+    batch = len(next(iter(attributes.values())))
+    result = {target: jnp.zeros((batch, width, 2 * int(target[0]) + 1)) for target, width in widths}
+    for part, source, attribute, target in paths:
+        chunk = inputs[part][source]
+        x = e3nn.IrrepsArray(f"{chunk.shape[1]}x{source}", chunk.reshape(batch, -1))
+        a = e3nn.IrrepsArray(attribute.rstrip("'"), attributes[attribute][:, 0])
+        y = e3nn.tensor_product(x, a, filter_ir_out=[target], irrep_normalization="component")
+        weight = weights[f"{part}.{source}.{attribute}.{target}"]
+        result[target] = result[target] + jnp.einsum("buk,uw->bwk", y.chunks[0], weight)
+    result["0e"] = result["0e"] + bias.reshape(1, -1, 1)
+    return result
+
+
 @dataclasses.dataclass(frozen=True)
 class Oracle:
     """Actor (no actions among the inputs) or critic on the graph {target, finger}."""
@@ -186,17 +202,10 @@ class Oracle:
 
     def _product(self, weights, name, inputs, attributes):
         """Sum over paths of W (x ⊗ a), and the bias on scalars."""
-        batch = len(next(iter(attributes.values())))
-        widths = self.widths(name)
-        result = {t: jnp.zeros((batch, width, 2 * int(t[0]) + 1)) for t, width in widths.items()}
-        for key, _ in self.paths(name):
-            _, part, source, attribute, target = key.split(".")
-            x = e3nn.IrrepsArray(f"{inputs[part][source].shape[1]}x{source}", inputs[part][source].reshape(batch, -1))
-            a = e3nn.IrrepsArray(attribute.rstrip("'"), attributes[attribute][:, 0])
-            y = e3nn.tensor_product(x, a, filter_ir_out=[target], irrep_normalization="component")
-            result[target] = result[target] + jnp.einsum("buk,uw->bwk", y.chunks[0], weights[key])
-        result["0e"] = result["0e"] + weights[f"{name}.bias.0e.0e.0e"].reshape(1, -1, 1)
-        return result
+        keys = tuple(tuple(key.split(".")[1:]) for key, _ in self.paths(name))
+        local = {".".join(key): weights[".".join((name, *key))] for key in keys}
+        bias = weights[f"{name}.bias.0e.0e.0e"]
+        return steerable_product(keys, tuple(self.widths(name).items()), local, bias, inputs, attributes)
 
     def _gated(self, weights, name, inputs, attributes):
         x, outputs = self._product(weights, name, inputs, attributes), self.table[name][2]

@@ -8,6 +8,7 @@ independent of how many cores there are, because sums are then always added in t
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import importlib.metadata
 import os
 import platform
@@ -36,6 +37,20 @@ def use_one_thread() -> None:
         for name in _OPENBLAS:
             if hasattr(library, name):
                 getattr(library, name)(1)
+
+
+def cache_compilations(folder: str | Path | None = None) -> None:
+    """Let processes share what JAX compiled; JAX must not have been imported yet.
+
+    The folder is one of this processor and these versions, below the user's cache. Those who set
+    JAX_COMPILATION_CACHE_DIR themselves (or set it empty, for no cache) keep what they set.
+    """
+    if folder is None:
+        words = (_cpuinfo("model name"), _cpuinfo("flags"), _version("jaxlib"), _version("euda"))
+        name = hashlib.sha256(repr(words).encode()).hexdigest()[:16]
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "euda", f"compiled-{name}")
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
 
 
 def _loaded(part: str) -> list[ctypes.CDLL]:
@@ -89,13 +104,16 @@ def _without_folder(word: str) -> str:
 
 def _processor() -> str:
     """The processor's model as Linux names it."""
+    return _cpuinfo("model name") or platform.processor()
+
+
+def _cpuinfo(entry: str) -> str | None:
+    """An entry of Linux's description of the first processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
-        return platform.processor()
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor()
-    )
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(entry)), None)
 
 
 def _version(package: str) -> str | None:

@@ -77,8 +77,11 @@ class RunConfig:
             raise unknown("agent", self.agent, LEARNING)
         if self.network not in methods.NETWORKS:
             raise unknown("network", self.network, methods.NETWORKS)
-        if self.segnn is not None:
-            _check_graph(self.task, self.features, self.network, self.segnn)
+        if self.network != "mlp":
+            object.__setattr__(self, "segnn", self.segnn or SEGNNConfig())
+            _check_graph(self.task, self.features, self.network, self.segnn or SEGNNConfig())
+        elif self.segnn is not None:
+            raise EudaError(f"the settings of segnn do not belong to network {self.network!r}")
         for name in ("steps", "checkpoint_every", "episode_steps"):
             if getattr(self, name) < 1:
                 raise EudaError(f"{name} must be at least 1, not {getattr(self, name)!r}")
