@@ -83,7 +83,7 @@ def _curves(report: Report) -> str:
 <p class="soft">Mean return of the evaluation episodes over seeds; shaded: 95 % interval of that mean (Student t). Where
 not all seeds have got so far the mean is over fewer, as the tooltip says; one seed alone has no interval.</p>
 {_controls(report, palette)}
-<div class="grid">{cards}</div></section>"""
+<div class="grid{" one" if len(report.table.tasks) == 1 else ""}">{cards}</div></section>"""
 
 
 def _controls(report: Report, palette: dict[str, str]) -> str:
@@ -125,8 +125,8 @@ def _rests(row: Row) -> str:
         return f"{row.curve}: nothing yet, {_seeds(row.planned)} planned"
     seeds = _seeds(row.runs) if row.runs == row.planned else f"{row.runs} of {_seeds(row.planned)}"
     if row.step == row.longest:
-        return f"{row.curve}: {seeds}, {_steps(row.longest)} steps"
-    return f"{row.curve}: {seeds}, all to {_steps(row.step or 0)}, longest {_steps(row.longest)} steps"
+        return f"{row.curve}: {seeds}, {_short(row.longest)} steps"
+    return f"{row.curve}: {seeds}, all to {_short(row.step or 0)}, longest {_short(row.longest)} steps"
 
 
 def _finals(summary: Summary) -> str:
@@ -141,7 +141,8 @@ def _finals(summary: Summary) -> str:
     return f"""<section id="returns"><h2>Returns</h2>
 <p class="soft">Return at the last evaluation that all runs of a method have, with two 95 % intervals of its mean over
 seeds: Student t, and percentile bootstrap (2000 resamples). Area under the curve: mean return up to that step. Steps to
-a return: median over the runs that reached it. Steps per second include evaluations.</p>{"".join(tables)}</section>"""
+a return: median over the runs that reached it. With two or three seeds the bootstrap's interval is too narrow: believe
+the Student t interval. Steps per second include evaluations.</p>{"".join(tables)}</section>"""
 
 
 def _final(row: Row, best: float | None) -> list[tuple[str, str]]:
@@ -267,7 +268,9 @@ def _foot(report: Report) -> str:
 
 def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[tuple[str, str]]]) -> str:
     """A table of (HTML, class) cells."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in header)
+    rows = list(rows)
+    looks = [look if look == "text" else "" for _, look in rows[0]] if rows else [""] * len(header)
+    head = "".join(f'<th class="{look}">{html.escape(name)}</th>' for name, look in zip(header, looks, strict=True))
     lines = "".join(
         "<tr>"
         + "".join(f'<td class="{look}">{cell}</td>' if look else f"<td>{cell}</td>" for cell, look in row)
@@ -300,7 +303,13 @@ def _seeds(count: int) -> str:
 
 def _range(numbers: set[int]) -> str:
     low, high = min(numbers, default=0), max(numbers, default=0)
-    return _steps(low) if low == high else f"{_steps(low)} to {_steps(high)}"
+    return _short(low) if low == high else f"{_short(low)} to {_short(high)}"
+
+
+def _short(number: float) -> str:
+    """1.2 M, 100 k, 120."""
+    scale, name = (1e6, " M") if number >= 1e6 else (1e3, " k") if number >= 1e3 else (1, "")
+    return f"{number / scale:.4g}{name}"
 
 
 def _data(path: Path) -> str:

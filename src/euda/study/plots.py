@@ -94,11 +94,12 @@ def _layout(x: str, y: str, meta: dict[str, Any]) -> go.Layout:
     axis: dict[str, Any] = {"gridcolor": "#edf0f3", "zeroline": False, "linecolor": "#c9d2db", "ticks": "outside",
                             "tickcolor": "#c9d2db", "automargin": True, "title": {"standoff": 8}}  # fmt: skip
     return go.Layout(
-        template="none", autosize=True, margin={"l": 52, "r": 10, "t": 8, "b": 44}, showlegend=False,
+        template="none", autosize=True, margin={"l": 52, "r": 18, "t": 10, "b": 44}, showlegend=False,
         hovermode="x unified", hoverlabel={"font": {"size": 12}, "namelength": -1}, meta=meta,
         font={"family": _FONT, "size": 12, "color": "#44515e"},
         xaxis={**axis, "title": {"text": x, "standoff": 8}, "hoverformat": ".3~f"},
         yaxis={**axis, "title": {"text": y, "standoff": 6}, "rangemode": "tozero"},
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": "#b5c0ca", "activecolor": "#2f6fb0"},
         paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
     )  # fmt: skip
 

@@ -6,6 +6,15 @@
   const selects = Array.from(document.querySelectorAll(".controls select"));
   const key = "euda:" + document.title;
 
+  // Plots are drawn while the page is still being laid out, and phones turn round.
+  const watcher = new ResizeObserver((entries) => {
+    for (const entry of entries) {
+      const plot = entry.target.querySelector(".js-plotly-plot");
+      if (plot) Plotly.Plots.resize(plot);
+    }
+  });
+  document.querySelectorAll(".plot").forEach((box) => watcher.observe(box));
+
   function apply() {
     const hidden = new Set(chips.filter((c) => c.getAttribute("aria-pressed") === "false").map((c) => c.dataset.curve));
     const choice = Object.fromEntries(selects.map((s) => [s.name, s.value]));

@@ -1,0 +1,129 @@
+"""Runs on a Ray cluster: a task with one CPU for each, which starts the same worker as on one machine.
+
+Run folders are on storage that every node sees, so a run whose node has died goes on elsewhere from its last
+checkpoint. Ray is an extra: `pip install 'euda[ray]'`, on every node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from euda.errors import EudaError
+from euda.study import worker
+from euda.study.launch import Ending
+from euda.study.local_engine import explain
+from euda.study.plan import Planned
+
+_PATIENCE = 5.0  # seconds
+_MANY = 1_000_000  # Ray has a queue of its own
+
+
+class RayJob:
+    """A task of the cluster."""
+
+    def __init__(self, ray: Any, reference: Any) -> None:
+        self._ray, self._reference = ray, reference
+
+    def poll(self) -> Ending | None:
+        """How it ended, if it did; a node that died is a reason like any other."""
+        ready, _ = self._ray.wait([self._reference], timeout=0)
+        if not ready:
+            return None
+        try:
+            code, reason = self._ray.get(self._reference)
+        except self._ray.exceptions.RayError as error:
+            return Ending(False, _first_line(error))
+        return Ending(code == 0, reason)
+
+    def stop(self) -> None:
+        """Interrupt it: it asks its worker to save and end."""
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            self._ray.cancel(self._reference, force=False)
+
+    def kill(self) -> None:
+        """End it at once."""
+        with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
+            self._ray.cancel(self._reference, force=True)
+
+
+class RayEngine:
+    """A cluster, joined as one of its drivers."""
+
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        if workers is not None and workers < 1:
+            raise EudaError(f"workers must be at least 1, not {workers}")
+        self._ray, self.slots = _ray(), workers or _MANY
+        _join(self._ray, address)
+        self._task = self._ray.remote(num_cpus=1, max_retries=0)(train)
+
+    def start(self, planned: Planned, folder: Path, log: Path) -> RayJob:
+        """Submit one run; Ray begins it when a CPU is free."""
+        config = json.dumps(planned.config.to_json())
+        reference = self._task.options(name=planned.name).remote(config, str(folder.resolve()), str(log.resolve()))
+        return RayJob(self._ray, reference)
+
+    def close(self) -> None:
+        """Leave the cluster; it goes on without us."""
+        self._ray.shutdown()
+
+
+def train(config: str, folder: str, log: str) -> tuple[int, str]:
+    """On a node: train one run in a process of its own; its exit code and what went wrong."""
+    path = Path(log)
+    if not path.parent.is_dir():  # made by the launch, so every node must see it
+        return 2, f"a node does not see {str(path.parent)!r}: the runs' folder must be on storage that all nodes share"
+    with path.open("wb") as errors:
+        process = subprocess.Popen(
+            worker.command(Path(folder)), stdin=subprocess.PIPE, stdout=errors, stderr=errors, start_new_session=True
+        )
+        try:
+            process.communicate(config.encode())
+        except BaseException:  # Ray's way to ask a task to stop is an exception out of nowhere
+            process.terminate()
+            process.wait()
+            raise
+    return process.returncode, explain(process.returncode, path)
+
+
+def _ray() -> Any:
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError:
+        raise EudaError("ray is not installed: pip install 'euda[ray]', or leave --on ray out") from None
+    return ray
+
+
+def _join(ray: Any, address: str | None) -> None:
+    """Connect, or say in one sentence why not; Ray's own attempts take minutes and say many."""
+    name = address or os.environ.get("RAY_ADDRESS", "auto")
+    if name != "auto":
+        _knock(name)
+    try:
+        ray.init(address=name, log_to_driver=False, logging_level="ERROR", configure_logging=False)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        hint = "start one with: ray start --head, or name one with --address HOST:PORT"
+        raise EudaError(f"cannot join a Ray cluster at {name!r} ({_first_line(error)}): {hint}") from None
+
+
+def _knock(address: str) -> None:
+    """Refuse an address where nobody listens."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise EudaError(f"a Ray address is HOST:PORT or ray://HOST:PORT, not {address!r}")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise EudaError(f"no Ray cluster answers at {address!r}: {why}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
