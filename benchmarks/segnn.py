@@ -24,18 +24,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-
-from euda.study import machine
-
-machine.use_one_thread()
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import jax
 import numpy as np
 from recording import machine as describe
 from recording import write
-from segnn_oracle import Oracle
+from segnn_oracle import Oracle  # pyright: ignore[reportMissingImports] - in tests
 
 from euda.agents.agent import Agent
 from euda.agents.ddpg import DDPG
@@ -46,6 +44,7 @@ from euda.body.environment import make
 from euda.config import DDPGConfig, SEGNNConfig
 from euda.replay.buffer import ReplayBuffer
 
+ROOT = Path(__file__).resolve().parent.parent
 BATCH, PUBLISHED_HOURS = 256, 70.0
 PER_TURN = {"naive": 4}
 """Updates of one turn; 10 unless said otherwise. Even, so that actor updates are counted in full."""
@@ -146,7 +145,7 @@ def row(rule: DDPG, seconds: dict[str, np.ndarray], name: str) -> dict[str, Any]
     ratio = lambda other: round(float(np.median(seconds[name][:, 0] / seconds[other][:, 0])), 3)  # noqa: E731
     return {
         "parameters": {"actor": size(rule.actor), "critic": size(rule.critic)},
-        "update_ms": round(1e3 * cpu, 3),
+        "update_ms": round(1e3 * float(cpu), 3),
         "update_ms_quartiles": [round(1e3 * q, 3) for q in np.quantile(seconds[name][:, 0], (0.25, 0.75))],
         "update_wall_ms": round(1e3 * wall, 3),
         "act_ms": round(1e3 * act, 3),

@@ -3,7 +3,6 @@
 import functools
 import itertools
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from segnn_oracle import Oracle
 
+import euda
 from euda import make
 from euda.agents.agent import Agent
 from euda.agents.ddpg import DDPG
@@ -147,7 +147,7 @@ def test_adam_on_matrices_is_adam_on_the_weights_of_paths():
     @quick
     def step(flat, moments, count):
         value, slope = jax.value_and_grad(lambda f: loss(unravel(network, f)))(flat)
-        return value, *adam(flat, slope, moments, count, 5e-3 * network.rates())
+        return value, *adam(flat, slope, moments, count, 5e-3 * np.asarray(network.rates()))
 
     @quick
     def step_of_paths(flat, moments, count):
@@ -289,7 +289,6 @@ def test_paper_parity_cannot_fit_a_controller_that_axial_parity_and_a_perceptron
     y = controller(x)
     paper, axial = (fit(actor(config(parity, layers=1, hidden_size=32)), x, y, 400) for parity in PARITIES)
     perceptron = fit(MLP((LAYOUT.dim,), 2), x, y, 400, rate=1e-3)
-    print(f"MSE / variance: paper {paper:.3f}, axial {axial:.3f}, perceptron {perceptron:.3f}")
     assert 0.9 < paper < 1.3
     assert axial < 0.3
     assert perceptron < 0.3
@@ -483,8 +482,8 @@ print(sum(event.endswith("cache_hits") for event in hits))
 
 
 def test_what_one_process_compiled_the_next_one_reads(tmp_path):
-    environment = {"PYTHONPATH": str(Path(__file__).parents[1] / "src"), "JAX_PLATFORMS": "cpu", "PATH": os.environ["PATH"]}
-    command = [sys.executable, "-c", COMPILE_ONCE, str(tmp_path)]
+    environment = {"PYTHONPATH": str(Path(euda.__file__).parents[1]), "JAX_PLATFORMS": "cpu", "HOME": str(tmp_path)}
+    command = [sys.executable, "-W", "error", "-c", COMPILE_ONCE, str(tmp_path)]
     first, second = (
         subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout for _ in range(2)
     )

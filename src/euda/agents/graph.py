@@ -56,7 +56,8 @@ class TwoPoints:
             if name not in self.layout or self.layout.field(name).kind is not Kind.VECTOR:
                 raise EudaError(
                     f"the graph of target and {self.finger} needs vectors named position, velocity and to_target,"
-                    f" and this observation has {', '.join(self.layout.slices)}; use features limb of a task with a target"
+                    f" and this observation has {', '.join(self.layout.slices)}: use features limb of a task with a"
+                    " target"
                 )
         if self.finger not in self.layout.field("position").of:
             raise EudaError(f"the observation has no position of a limb {self.finger!r}")

@@ -26,40 +26,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from euda.agents.gate import gate
 from euda.agents.graph import OnePoint, TwoPoints, norm
 from euda.agents.networks import Networks, Params
 from euda.agents.steerable import SCALAR, Algebra, Irreps, Part, Product, axial_algebra, paper_algebra
 from euda.config import SEGNNConfig
-
-SILU_GAIN, SIGMOID_GAIN = 1.676532470331092, 1.8462285453386058
-"""Bring the second moment under a standard normal to one, as e3nn does for gates."""
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def gate(x: Any, scalars: int, gates: int) -> Any:
-    """[scalars | gates | values] → [SiLU(scalars) | sigmoid(gates) · values], each times its gain."""
-    return _gate_forward(x, scalars, gates)[0]
-
-
-def _gate_forward(x: Any, scalars: int, gates: int) -> tuple[Any, tuple[Any, Any]]:
-    width = scalars + gates
-    is_scalar = np.arange(width) < scalars
-    gain = np.where(is_scalar, SILU_GAIN, SIGMOID_GAIN).astype(np.float32)
-    opening = jax.nn.sigmoid(x[:, :width])
-    values = jnp.where(is_scalar, x[:, :width], x[:, gates:]) if gates else x
-    return opening * values * gain, (opening, values)
-
-
-def _gate_backward(scalars: int, gates: int, saved: tuple[Any, Any], cotangent: Any) -> tuple[Any]:
-    opening, values = saved
-    is_scalar = np.arange(scalars + gates) < scalars
-    gain = np.where(is_scalar, SILU_GAIN, SIGMOID_GAIN).astype(np.float32)
-    through = cotangent * opening * gain
-    inside = through * (values * (1 - opening) + is_scalar.astype(np.float32))
-    return (jnp.concatenate([inside, through[:, scalars:]], 1) if gates else inside,)
-
-
-gate.defvjp(_gate_forward, _gate_backward)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,12 +126,6 @@ class _Steerable:
         """[B, pooled] after the mean over points → [B, outputs]."""
         hidden = jax.nn.silu(pooled @ params["head0"] + params["head0.bias"])
         return hidden @ params["head1"] + params["head1.bias"]
-
-    def with_action(self, columns: list[Any], actions: tuple[Any, ...]) -> Any:
-        """Inputs [B, n], with the action and its norm among them if there is one."""
-        if actions:
-            columns = [*columns, actions[0], norm(actions[0])]
-        return jnp.concatenate(columns, 1)
 
     def apply_numpy(self, params: Params, observations: np.ndarray) -> None:
         """There is no NumPy form: policies go through a jitted call."""
@@ -317,7 +282,7 @@ class SinglePoint(_Steerable):
 
 
 def _dense(matrix: Any, x: Any) -> Any:
-    """x times all rows but the last, plus the last."""
+    """All rows but the last times x [B, rows], plus the last."""
     return x @ matrix[:-1] + matrix[-1]
 
 

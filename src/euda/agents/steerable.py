@@ -75,7 +75,7 @@ def wigner(l1: int, l2: int, l3: int) -> float:
 
 
 def irrep(order: int) -> str:
-    """The irrep of a polar tensor: 0e, 1o, 2e, …"""
+    """The irrep of a polar tensor: 0e, 1o, 2e and so on."""
     return f"{order}{'eo'[order % 2]}"
 
 

@@ -32,6 +32,7 @@ def main(arguments: list[str]) -> int:
     config = RunConfig.from_json(json.load(sys.stdin))
     machine.pin(int(arguments[2]) if len(arguments) > 2 else None)
     machine.use_one_thread()
+    machine.cache_compilations()
     from euda.study import training
     from euda.study.display import Silent
 
