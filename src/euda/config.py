@@ -194,6 +194,9 @@ class SEGNNConfig:
         _positive(self, "layers", "hidden_size", "learning_rate")
         _require(self.vectors in (6, 7), "vectors", self.vectors, "6 or 7")
         lmax, attribute_lmax = self.orders
+        for name, value in zip(("layers", "hidden_size", "lmax", "attribute_lmax"),
+                               (self.layers, self.hidden_size, lmax, attribute_lmax), strict=True):  # fmt: skip
+            _require(isinstance(value, int), name, value, "a whole number")
         highest = 1 if self.parity == "axial" else 3
         _require(1 <= lmax <= highest, "lmax", lmax, "1 with axial parity" if highest == 1 else "1, 2 or 3")
         _require(1 <= attribute_lmax <= 6, "attribute_lmax", attribute_lmax, "from 1 to 6")
