@@ -13,7 +13,7 @@ import tyro
 
 from euda.errors import EudaError, unknown
 
-AUGMENTATIONS = ("none", "rotate", "gaussian", "scale")
+AUGMENTATIONS = ("none", "rotate", "gaussian", "scale", "rotate-auto")
 PARITIES = ("paper", "axial")
 
 
@@ -60,7 +60,7 @@ class AugmentationConfig:
     """How a sampled batch is changed before the agent learns from it."""
 
     name: str = "none"
-    """none, rotate (turn by random yaws), gaussian (s + z) or scale (s * z)."""
+    """none, rotate (turn by random yaws), gaussian (s + z), scale (s * z), rotate-auto (rotate, choosing the share)."""
     share: float = 1.0
     """Share of the batch that is changed (the paper's rho_aug); exactly round(share * batch size) transitions."""
     same_noise: bool = True
@@ -71,11 +71,17 @@ class AugmentationConfig:
     """scale: lowest factor."""
     high: float = 1.0
     """scale: highest factor."""
+    bonus: float = 0.25
+    """rotate-auto: weight of the upper-confidence bonus, in units of the spread of recent returns."""
+    window: int = 25
+    """rotate-auto: recent episodes that the choice rests on."""
 
     def __post_init__(self) -> None:
         if self.name not in AUGMENTATIONS:
             raise unknown("augmentation", self.name, AUGMENTATIONS)
         _share(self, "share")
+        _require(math.isfinite(self.bonus) and self.bonus >= 0, "bonus", self.bonus, "zero or more")
+        _require(self.window >= 5, "window", self.window, "at least 5, one for each share")
         _require(math.isfinite(self.stddev) and self.stddev >= 0, "stddev", self.stddev, "zero or more")
         _require(
             math.isfinite(self.low) and self.low <= self.high < math.inf,

@@ -38,7 +38,7 @@ def make_augmentation(config: AugmentationConfig, layout: Layout | None = None) 
     """The augmentation that `config` names; `rotate` needs the layout of the observations."""
     if config.name == "none" or config.share == 0:
         return unchanged
-    if config.name == "rotate":
+    if config.name in ("rotate", "rotate-auto"):  # the second, with the share of the moment
         turn = _rotation(layout)
         return unchanged if turn is None else _on_share(config.share, turn)
     if config.name == "gaussian":

@@ -43,6 +43,8 @@ def train(
     noise_stddev: float = 1.0,
     scale_low: float = 0.5,
     scale_high: float = 1.0,
+    auto_bonus: float = 0.25,
+    auto_window: int = 25,
     episode_steps: int = 1000,
     checkpoint_every: int = 10_000,
     core: int | None = None,
@@ -56,14 +58,14 @@ def train(
 
     Args:
         task: Name of a task (see `euda tasks`).
-        method: ddpg, sac, ddpg-gn, ddpg-ras, limb, rotate, joint-rotate, segnn or segnn-single.
+        method: ddpg, sac, ddpg-gn, ddpg-ras, limb, rotate, joint-rotate, rotate-auto, segnn or segnn-single.
         share: Share of each batch that is changed, from 0 to 1; by default 0.5 for rotations, 1 for noise and scaling.
         steps: Environment steps in all; by default 2 million, 5 million for the humanoid. More continue a finished run.
         seed: Of everything random but the evaluation.
         out: Folder of the run; by default runs/TASK/METHOD-SHARE-seedSEED.
         agent: ddpg or sac, instead of the method's.
         features: limb, limb-paper or joint, instead of the method's.
-        augment: none, rotate, gaussian or scale, instead of the method's.
+        augment: none, rotate, rotate-auto, gaussian or scale, instead of the method's.
         cone: default (as dm_control) or elliptic (exactly symmetric); by default the task's own.
         evaluation: How the policy is judged.
         replay: What is remembered and how batches are made.
@@ -75,6 +77,8 @@ def train(
         noise_stddev: gaussian: standard deviation of the noise.
         scale_low: scale: lowest factor.
         scale_high: scale: highest factor.
+        auto_bonus: rotate-auto: weight of the upper-confidence bonus.
+        auto_window: rotate-auto: recent episodes that its choice of a share rests on.
         episode_steps: Steps of an episode.
         checkpoint_every: Environment steps between two checkpoints.
         core: Run on this core only.
@@ -84,7 +88,8 @@ def train(
         wandb: Send the numbers to this project of Weights & Biases (extra `wandb`).
         mlflow: Send the numbers to this experiment of MLflow (extra `mlflow`).
     """
-    noise = AugmentationConfig(same_noise=same_noise, stddev=noise_stddev, low=scale_low, high=scale_high)
+    noise = AugmentationConfig(same_noise=same_noise, stddev=noise_stddev, low=scale_low, high=scale_high,
+                               bonus=auto_bonus, window=auto_window)  # fmt: skip
     chosen = methods.combine(method, agent, features, augment)
     config = resolve(
         task, chosen, share, steps=steps, seed=seed, cone=cone, augmentation=noise, ddpg=ddpg, sac=sac, segnn=segnn,

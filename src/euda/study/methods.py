@@ -12,7 +12,7 @@ from euda.errors import EudaError, unknown
 
 AGENTS = ("ddpg", "sac")
 NETWORKS = ("mlp", "segnn", "segnn-single")
-DEFAULT_SHARES = {"none": 0.0, "rotate": 0.5, "gaussian": 1.0, "scale": 1.0}
+DEFAULT_SHARES = {"none": 0.0, "rotate": 0.5, "gaussian": 1.0, "scale": 1.0, "rotate-auto": 1.0}
 """By augmentation. The best share of rotated transitions differs from task to task; half is the middle."""
 
 
@@ -34,6 +34,7 @@ METHODS: dict[str, Method] = {
     "limb": Method("ddpg", "limb", "none"),
     "rotate": Method("ddpg", "limb", "rotate"),
     "joint-rotate": Method("ddpg", "joint", "rotate"),
+    "rotate-auto": Method("ddpg", "limb", "rotate-auto"),
     "segnn": Method("ddpg", "limb", "none", "segnn"),
     "segnn-single": Method("ddpg", "limb", "none", "segnn-single"),
 }
@@ -69,6 +70,8 @@ def share_of(method: Method, share: float | None) -> float:
         return default
     if not 0 <= share <= 1:
         raise EudaError(f"share must be between 0 and 1, not {share!r}")
+    if method.augment == "rotate-auto":
+        raise EudaError(f"share {share:g} cannot be given: rotate-auto chooses it; use rotate")
     if share and method.augment == "none":
         raise EudaError(
             f"share {share:g} changes nothing: {name_of(method)!r} has no augmentation; add --augment rotate"

@@ -95,7 +95,7 @@ class RunConfig:
     @property
     def label(self) -> str:
         """Method, parity if it is not the paper's, and share, readable: `rotate 0.25`, `segnn axial`."""
-        share = f" {self.augmentation.share:.4g}" if self.augmentation.name != "none" else ""
+        share = f" {self.augmentation.share:.4g}" if self.augmentation.name not in ("none", "rotate-auto") else ""
         parity = f" {self.segnn.parity}" if self.segnn is not None and self.segnn.parity != "paper" else ""
         return f"{self.method}{parity}{share}"
 
@@ -161,7 +161,11 @@ def resolve(task: str, method: Method, share: float | None, *, steps: int | None
     row = tasks.find(task)
     share = methods.share_of(method, share)
     name = method.augment if share else "none"
-    used = {"gaussian": ("same_noise", "stddev"), "scale": ("same_noise", "low", "high")}.get(name, ())
+    used = {
+        "gaussian": ("same_noise", "stddev"),
+        "scale": ("same_noise", "low", "high"),
+        "rotate-auto": ("bonus", "window"),
+    }.get(name, ())
     kept = {key: getattr(augmentation, key) for key in used}
     learning: DDPGConfig | SACConfig = {"ddpg": ddpg, "sac": sac}[method.agent]
     steerable = None if method.network == "mlp" else segnn or SEGNNConfig()

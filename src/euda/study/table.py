@@ -16,6 +16,7 @@ from euda.errors import EudaError
 from euda.study import metrics, run, storage
 from euda.study.plan import Planned
 from euda.study.record import Study
+from euda.study.settings import RunConfig
 from euda.study.statistics import Floats
 
 SCHEMA: dict[str, Any] = {
@@ -115,17 +116,18 @@ def of_folder(folder: Path) -> Table:
             damaged.append(str(error))
             continue
         name = str(path.relative_to(folder)) if path != folder else folder.name
-        sources.append(Source(Planned(_label(config.label), config), path, name))
+        sources.append(Source(Planned(_label(config), config), path, name))
     if not sources:
         raise EudaError(f"there are no runs in {str(folder)!r}")
     table = build(_told_apart(sources))
     return dataclasses.replace(table, damaged=(*damaged, *table.damaged))
 
 
-def _label(label: str) -> str:
+def _label(config: RunConfig) -> str:
     """`rotate 0.25` as studies write it: `rotate 25 %`."""
-    name, _, share = label.rpartition(" ")
-    return f"{name} {100 * float(share):.4g} %" if name else label
+    share = config.augmentation.share
+    name = config.label.removesuffix(f" {share:.4g}")
+    return config.label if name == config.label else f"{name} {100 * share:.4g} %"
 
 
 def _told_apart(sources: list[Source]) -> Iterator[Source]:

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from euda.agents.agent import Agent, Metrics
+from euda.agents.agent import Agent, Metrics, program
 from euda.errors import EudaError
 from euda.replay.augmentation import make_augmentation
 from euda.replay.buffer import ReplayBuffer
-from euda.study import checkpoint, evaluation, run, storage
+from euda.study import bandit, checkpoint, evaluation, run, storage
 from euda.study.checkpoint import Checkpoint
 from euda.study.display import Display, Silent
 from euda.study.metrics import JsonLines, Sink
@@ -123,7 +123,11 @@ class Trainer:
         self.environment = evaluation.make_environment(config)
         layout, actions = self.environment.layout, int(self.environment.model.nu)
         self._algorithm = evaluation.make_algorithm(config, layout, actions)
-        self._augment = make_augmentation(config.augmentation, layout)
+        shares = bandit.SHARES if config.augmentation.name == "rotate-auto" else (config.augmentation.share,)
+        self._augmentations = {
+            share: make_augmentation(dataclasses.replace(config.augmentation, share=share), layout) for share in shares
+        }
+        self._choose_share(found)
         self.evaluator = evaluation.Evaluator(config, config.evaluation.episodes)
         replay = config.replay
         # Two checkpoints back must stay readable; an episode's first observation takes a slot of its own.
@@ -149,7 +153,7 @@ class Trainer:
             np.random.Generator(np.random.PCG64(exploring)),
             np.random.Generator(np.random.PCG64(sampling)),
         )
-        self.agent = Agent.initialise(self._algorithm, self.config.seed, self._augment)
+        self.agent = Agent.initialise(self._algorithm, self.config.seed, self._augmentations[self.share])
         self.averages, self.metrics_size, self.saved_at = Averages(), 0, None
         self.observation, _ = self.environment.reset(seed=int(resets.generate_state(1)[0]))
         self.buffer.start(self.observation)
@@ -160,7 +164,8 @@ class Trainer:
         self.step, self.episode, self.episode_return = found.step, values["episode"], values["episode_return"]
         self._seconds_before = values["seconds"]
         self.exploring, self.sampling = _generator(values["exploring"]), _generator(values["sampling"])
-        self.agent = Agent.from_state_dict(self._algorithm, checkpoint.without_prefix("agent", arrays), self._augment)
+        stored = checkpoint.without_prefix("agent", arrays)
+        self.agent = Agent.from_state_dict(self._algorithm, stored, self._augmentations[self.share])
         self.averages, self.metrics_size, self.saved_at = (
             Averages(values["averages"]),
             values["metrics_size"],
@@ -169,6 +174,16 @@ class Trainer:
         self.environment.set_state(checkpoint.without_prefix("environment", arrays))
         self.observation = arrays["observation"]
         self.buffer.restore(checkpoint.without_prefix("replay", arrays))
+
+    def _choose_share(self, found: Checkpoint | None) -> None:
+        """The bandit of a run that chooses its share, as it was; the one share of any other."""
+        config = self.config.augmentation
+        self.bandit, self.share = None, config.share
+        if config.name == "rotate-auto":
+            state = None if found is None else found.values["bandit"]
+            self.bandit = bandit.ShareBandit(config.bonus, config.window, state)
+            self.share = self.bandit.share
+        self.used_share = self.share
 
     @property
     def seconds(self) -> float:
@@ -191,6 +206,13 @@ class Trainer:
     def _next_episode(self) -> float:
         finished, self.episode_return = self.episode_return, 0.0
         self.episode += 1
+        self.used_share = self.share
+        if self.bandit is not None:
+            self.bandit.end_episode(finished, self.step > self.config.replay.seed_steps)
+            self.share = self.bandit.share
+            # another program, compiled once, on the same arrays
+            chosen = program(self._algorithm, self._augmentations[self.share])
+            self.agent = dataclasses.replace(self.agent, program=chosen)
         self.observation, _ = self.environment.reset()
         self.buffer.start(self.observation)
         return finished
@@ -225,6 +247,7 @@ class Trainer:
             "sampling": self.sampling.bit_generator.state,
             "averages": self.averages.sums(),
             "metrics_size": metrics_size,
+            **({} if self.bandit is None else {"bandit": self.bandit.state()}),
         }
         return Checkpoint(self.step, arrays, values)
 
@@ -257,9 +280,9 @@ class Session:
         self._display.step(trainer.step)
         if finished is not None:
             self._refuse_nan()
-            self._write(
-                trainer.event("train", episode=trainer.episode, **{"return": finished}, **trainer.averages.take())
-            )
+            chosen = {} if trainer.bandit is None else {"share": trainer.used_share}
+            numbers = {"return": finished, **trainer.averages.take(), **chosen}
+            self._write(trainer.event("train", episode=trainer.episode, **numbers))
         if trainer.step % config.evaluation.every == 0:
             self._refuse_nan()
             self._write(trainer.evaluate())
