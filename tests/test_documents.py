@@ -27,9 +27,8 @@ def test_example_prints_what_it_says(code, printed, tmp_path, monkeypatch):
 
 
 def test_links_and_pictures_exist():
-    broken = []
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
-            if "://" not in link and not (path.parent / link).exists():
-                broken.append(f"{path.relative_to(ROOT)}: {link}")
-    assert broken == []
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())]
+    assert [
+        f"{page.name}: {link}" for page, link in links if "://" not in link and not (page.parent / link).exists()
+    ] == []
