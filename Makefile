@@ -20,7 +20,7 @@ help:
 	@echo 'make setup   create .venv with euda in it (PYTHON=... chooses the interpreter)'
 	@echo 'make run     train the reacher until it hits its target, then show its learning curve and a video (some minutes)'
 	@echo 'make test    all tests (WORKERS=2)'
-	@echo 'make test-extras   tests of what needs more than the lock: PyTorch (in .venv-extras)'
+	@echo 'make test-extras   tests of what needs more than the lock: PyTorch, Ray, Chromium (in .venv-extras)'
 	@echo 'make check   lint, format and types'
 	@echo 'make lock    recompute requirements.lock from pyproject.toml (needs uv; LOCK_FLAGS=--upgrade for newer versions)'
 	@echo 'make bench   training speed beside other programs (make bench-peers installs those) and the machine'
@@ -53,9 +53,12 @@ test: setup
 	JAX_PLATFORMS=cpu $(BIN)/pytest -q -n $(WORKERS)
 
 # PyTorch is installed exactly so, and first: a plain `torch` would bring gigabytes of CUDA packages along.
+# The report's page is tested in Debian's chromium; Playwright only drives it and downloads no browser.
 test-extras:
 	@$(MAKE) --no-print-directory setup VENV=.venv-extras
 	@.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check 'ray>=2.40,<3' 'playwright>=1.50,<2'
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } >/dev/null
 	JAX_PLATFORMS=cpu .venv-extras/bin/pytest -q tests_extras
 
 # The other programs of benchmarks/training.py, apart from .venv because they need PyTorch.

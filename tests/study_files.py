@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from euda.study import run
+from euda.study.record import Study
 
 TINY = """
 title = "Tiny"
@@ -46,3 +50,46 @@ def content(folder: Path) -> dict[str, Any]:
         "replay": {path.name: path.read_bytes() for path in sorted(found.replay.iterdir())},
         "policy": found.policy.read_bytes(),
     }
+
+
+COMPARED = """
+title = "Compared <b>&</b> drawn"
+tasks = ["reacher_hard", "cheetah_run"]
+seeds = [0, 1, 2]
+steps = 400000
+axes = ["steps", "hours"]
+
+[methods.ddpg]
+[methods."<img src=x onerror=alert(1)>"]
+method = "limb"
+[methods.rotate]
+shares = [0.25, 0.5]
+[methods.rotate-auto]
+seeds = [0]
+"""
+
+
+def invent(study: Study, every: int = 20_000, without: tuple[int, ...] = (), short: tuple[int, ...] = ()) -> None:
+    """Run folders with made-up returns: curves that rise, some runs missing, some shorter."""
+    draw = np.random.default_rng(0)
+    for i, planned in enumerate(study.plan.runs):
+        height = 200 * (1 + study.plan.curves.index(planned.curve))
+        if i in without:
+            continue
+        steps = planned.config.steps // 2 if i in short else planned.config.steps
+        events = []
+        for step in range(0, steps + 1, every):
+            mean = height * step / planned.config.steps + draw.uniform(0, 30)
+            events.append(_event("eval", step, return_mean=mean, returns=[mean - 1, mean + 1]))
+            if planned.config.method == "rotate-auto" and step:
+                events.append(_event("train", step, **{"return": mean, "share": float(draw.choice([0, 0.25, 1]))}))
+        events += [_event("end", steps)] if i not in short else []
+        folder = study.folder_of(planned)
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text(json.dumps(planned.config.to_json()))
+        (folder / "provenance.json").write_text(json.dumps({"sessions": [{"python": "3.11", "from_step": 0}]}))
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+
+
+def _event(kind: str, step: int, **entries: Any) -> dict[str, Any]:
+    return {"event": kind, "step": step, "seconds": step / 150, **entries}
