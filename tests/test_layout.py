@@ -146,7 +146,7 @@ def test_hashable_printable_and_json():
         (lambda: Field("a b", Kind.SCALAR), "without spaces"),
         (lambda: Field("a", Kind.SCALAR, 0), "at least 1"),
         (lambda: Field("a", Kind.VECTOR, 2, ("x",)), "2 elements but 1 names"),
-        (lambda: Field("a", "vector"), "valid are VECTOR"),  # pyright: ignore[reportArgumentType]
+        (lambda: Field("a", "vector"), "valid are VECTOR"),
         (lambda: Layout(()), "at least one"),
         (lambda: Layout((Field("a", Kind.SCALAR), Field("a", Kind.VECTOR))), "'a' appears 2 times"),
         (lambda: LAYOUT.slice("speed"), "fields are velocity"),
