@@ -9,6 +9,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -68,10 +69,16 @@ def learning_curves(table: Table, axis: str = "steps") -> Figure:
                     _draw(axes, curve, positions(curve, axis) / scale, palette[curve.name])
                     counts.setdefault(curve.name, set()).add(len(curve.seeds))
             axes.set(title=task, xlabel=name, ylabel="return")
-            axes.set_ylim(bottom=0)
+            axes.set_ylim(0, ceiling(table, task))
             axes.set_xlim(left=0)
         _legend(figure, palette, counts)
         return figure
+
+
+def ceiling(table: Table, task: str) -> float:
+    """The top of a panel: above every run, but not above every interval, which for two seeds can be enormous."""
+    returns = table.frame.filter(pl.col("task") == task)["return_mean"].to_list()
+    return 1.08 * max(returns, default=0.0) or 1.0
 
 
 def choices(table: Table) -> Figure | None:

@@ -80,8 +80,9 @@ def _curves(report: Report) -> str:
     palette = figures.colours(report.table.curves)
     cards = "".join(_card(report, task, palette) for task in report.table.tasks)
     return f"""<section id="curves"><h2>Learning curves</h2>
-<p class="soft">Mean return of the evaluation episodes over seeds; shaded: 95 % interval of that mean (Student t). Where
-not all seeds have got so far the mean is over fewer, as the tooltip says; one seed alone has no interval.</p>
+<p class="soft">Mean return of the evaluation episodes over seeds; shaded: 95 % interval of that mean (Student t; with two
+seeds it can be wider than the plot). Where not all seeds have got so far the mean is over fewer, as the tooltip says; one
+seed alone has no interval.</p>
 {_controls(report, palette)}
 <div class="grid{" one" if len(report.table.tasks) == 1 else ""}">{cards}</div></section>"""
 
@@ -146,14 +147,16 @@ the Student t interval. Steps per second include evaluations.</p>{"".join(tables
 
 
 def _final(row: Row, best: float | None) -> list[tuple[str, str]]:
-    share = "–" if row.share in (None, 0.0) else f"{100 * row.share:.4g} %"
-    reached = f"{_steps(row.reach_steps)} ({row.reached}/{row.runs})" if row.reach_steps is not None else "not reached"
+    share = "varies" if row.share is None else f"{100 * row.share:.4g} %" if row.share else "–"
+    reached = "not reached" if row.reach_steps is None else f"{_steps(row.reach_steps)} ({row.reached}/{row.runs})"
+    if not row.runs or row.goal < 1:  # half of next to nothing is reached by chance
+        reached = "–"
     is_best = row.final is not None and row.final.value == best
     return [
-        (html.escape(row.curve), "text"), (share if row.share is not None else "varies", ""),
+        (html.escape(row.curve), "text"), (share, ""),
         (f"{row.runs}/{row.planned}", "" if row.runs == row.planned else "warn"),
         (_steps(row.step) if row.step is not None else "–", ""), (_interval(row.final), "best" if is_best else ""),
-        (_bounds(row.bootstrap), ""), (_interval(row.area), ""), (reached if row.runs else "–", ""),
+        (_bounds(row.bootstrap), ""), (_interval(row.area), ""), (reached, ""),
         (f"{row.speed:.0f}" if row.speed else "–", ""),
     ]  # fmt: skip
 
@@ -255,8 +258,11 @@ def _runs(report: Report) -> str:
             f'<span class="soft">{html.escape(source.planned.config.identity)}</span></summary>'
             f"<pre>{html.escape(content)}</pre></details>"
         )
+    listed = "".join(parts)
+    if len(parts) > 12:
+        listed = f'<details><summary>{len(parts)} runs</summary><div class="inner">{listed}</div></details>'
     return f"""<section id="runs"><h2>Configuration and versions of every run</h2>
-<p class="soft">A run is identified by the content of its configuration.</p>{"".join(parts)}</section>"""
+<p class="soft">A run is identified by the content of its configuration.</p>{listed}</section>"""
 
 
 def _foot(report: Report) -> str:

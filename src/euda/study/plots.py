@@ -26,7 +26,9 @@ def curves(table: Table, task: str, axis: str) -> str:
     palette = figures.colours(table.curves)
     traces = [trace for curve in found for trace in _traces(curve, palette[curve.name], scale, axis)]
     names = {"steps": name, "hours": "hours"}
-    figure = go.Figure(traces, _layout(names[axis], "return", {"names": names}))
+    top = float(f"{figures.ceiling(table, task):.4g}")
+    figure = go.Figure(traces, _layout(names[axis], "return", {"names": names, "top": top}))
+    figure.update_yaxes(range=[0, top])
     return _part(figure, f"plot-{task}")
 
 

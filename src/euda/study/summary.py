@@ -10,7 +10,7 @@ import numpy as np
 
 from euda.study import statistics
 from euda.study.statistics import Interval
-from euda.study.table import Curve, Table
+from euda.study.table import Curve, Table, config_share
 
 SEED = 0  # of every bootstrap, so that a report made twice is the same
 
@@ -22,7 +22,7 @@ class Row:
     task: str
     curve: str
     share: float | None
-    """Of the batch that is changed, where there is one for all its runs."""
+    """Of the batch that is changed; None where runs differ in it or choose it as they learn."""
     runs: int
     planned: int
     step: int | None
@@ -99,7 +99,7 @@ def summarise(table: Table, reach: float | None = None) -> Summary:
 
 def _row(table: Table, curve: Curve, goal: float) -> Row:
     sources = table.of(curve.task, curve.name)
-    shares = {source.planned.config.augmentation.share for source in sources}
+    shares = {config_share(source.planned.config) for source in sources}
     last = statistics.last_common(curve.values) if curve.seeds else None
     final = None if last is None else curve.values[:, last]
     area = None if last is None else statistics.area_under_curve(curve.steps, curve.values, curve.steps[last])

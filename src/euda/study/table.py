@@ -205,12 +205,16 @@ def _evaluations(events: list[dict[str, Any]], steps: int) -> Iterator[dict[str,
 
 def _row(source: Source, event: dict[str, Any]) -> tuple[Any, ...]:
     config, returns = source.planned.config, event["returns"]
-    augmentation = config.augmentation
-    share = augmentation.share if augmentation.name != "none" else 0.0
-    what = (config.task, source.planned.curve, config.method, share, config.seed)
+    what = (config.task, source.planned.curve, config.method, config_share(config), config.seed)
     when = (event["step"], event["seconds"] / 3600)
     numbers = (float(event["return_mean"]), float(min(returns)), float(max(returns)), len(returns))
     return (*what, *when, *numbers, config.steps, config.identity, source.name)
+
+
+def config_share(config: RunConfig) -> float | None:
+    """The share of a batch that a run changes; None if it chooses one as it learns."""
+    augmentation = config.augmentation
+    return None if augmentation.name == "rotate-auto" else augmentation.share if augmentation.name != "none" else 0.0
 
 
 def write(table: Table, path: Path) -> None:

@@ -33,8 +33,7 @@
           "yaxis.type": choice.scale === "log y" ? "log" : "linear",
           "xaxis.title.text": plot.layout.meta.names[axis],
           "xaxis.autorange": true,
-          "yaxis.autorange": true,
-          "yaxis.rangemode": choice.scale === "log y" ? "normal" : "tozero",
+          ...(choice.scale === "log y" ? { "yaxis.autorange": true } : { "yaxis.range": [0, plot.layout.meta.top] }),
         }
       );
     }
