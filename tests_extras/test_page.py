@@ -3,14 +3,12 @@
 import json
 import os
 import shutil
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 sync_api = pytest.importorskip("playwright.sync_api")
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from study_files import COMPARED, invent, write  # noqa: E402
 
 from euda.study import plan, report, serve  # noqa: E402

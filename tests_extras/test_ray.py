@@ -1,10 +1,9 @@
 """A study on a real Ray cluster of several nodes, one of them killed mid-study."""
 
 import os
-import sys
+import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -13,12 +12,11 @@ os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTE
 ray = pytest.importorskip("ray")
 from ray.cluster_utils import Cluster  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from study_files import TINY, content, write  # noqa: E402
 
 from euda import cli  # noqa: E402
 from euda.errors import EudaError  # noqa: E402
-from euda.study import plan, record  # noqa: E402
+from euda.study import plan, record, run  # noqa: E402
 from euda.study.launch import Interruption, Launch  # noqa: E402
 from euda.study.local_engine import LocalEngine  # noqa: E402
 from euda.study.ray_engine import RayEngine  # noqa: E402
@@ -84,6 +82,31 @@ def test_a_cluster_that_loses_a_node_ends_with_every_run_complete_and_the_same(c
     assert result.finished == 4, view.said
     assert any("failed, trying again" in sentence for sentence in view.said), view.said
     assert contents(study) == contents(undisturbed)
+
+
+def test_a_study_asked_to_stop_saves_and_goes_on(cluster, tmp_path):
+    study = Study(plan.load(write(tmp_path, TINY.replace("steps = 120", "steps = 100000"))), tmp_path / "runs")
+    interruption, view = Interruption(), Quiet()
+
+    def ask():
+        while not list(study.runs.glob("*/*/checkpoints/*.json")):
+            time.sleep(0.01)
+        interruption.count, interruption.signal = 1, signal.SIGINT
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    with record.locked(study):
+        result = Launch(study, RayEngine(cluster.address), view).go(interruption)
+    asking.join(30)
+    assert (result.finished, result.failures, result.signal) == (0, {}, signal.SIGINT)
+    deadline = time.monotonic() + 20
+    while any(run.is_locked(study.folder_of(planned)) for planned in study.plan.runs):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    begun = [f for f in study.runs.glob("*/*") if (f / "checkpoints").is_dir() and list(f.glob("checkpoints/*.json"))]
+    newest, damaged = run.load(begun[0]).newest_checkpoint()
+    assert newest is not None
+    assert damaged == []
 
 
 def test_the_command_runs_a_study_on_the_cluster(cluster, tmp_path, capsys):

@@ -3,6 +3,7 @@
 Runs of the same kind that are there already say it best. Otherwise a step is measured in two parts: the
 simulation of each task with its features (a moment), and everything else, once for each agent and network on
 the first task that has it (some seconds, mostly compiling). Measured numbers are kept beside the runs.
+What is measured is the processor's time, so that other programs on a busy machine do not count.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ def simulate(config: RunConfig) -> float:
     environment, draw = make_environment(config), np.random.default_rng(0)
     environment.reset(seed=0)
     actions = draw.uniform(-1, 1, (_SIMULATED, int(environment.model.nu))).astype(np.float32)
-    begin = time.perf_counter()
+    begin = time.process_time()
     for action in actions:
         environment.step(action)
-    return (time.perf_counter() - begin) / _SIMULATED
+    return (time.process_time() - begin) / _SIMULATED
 
 
 def learn(config: RunConfig) -> float:
@@ -82,11 +83,11 @@ def learn(config: RunConfig) -> float:
         trainer = Trainer(run_, None)
         for _ in range(50 + _WARM):
             trainer.advance()
-        begin = time.perf_counter()
+        begin = time.process_time()
         for _ in range(_LEARNED):
             trainer.advance()
         trainer.averages.take()  # waits for what is still under way
-        return (time.perf_counter() - begin) / _LEARNED
+        return (time.process_time() - begin) / _LEARNED
 
 
 def _kind(config: RunConfig) -> tuple[object, ...]:

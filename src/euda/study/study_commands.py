@@ -127,9 +127,9 @@ def run(
     if address is not None and on != "ray":
         raise EudaError("--address is for --on ray")
     interruption = Interruption()
-    with interruption.caught(), record.locked(study) as stale:
-        engine = _engine(on, workers, address)
-        with watch.make(min(engine.slots, len(study.plan.runs))) as view:
+    with record.locked(study) as stale:
+        engine = _engine(on, workers, address)  # first: Ray has a mind of its own about SIGTERM
+        with interruption.caught(), watch.make(min(engine.slots, len(study.plan.runs))) as view:
             if stale:
                 view.say(stale)
             result = Launch(study, engine, view).go(interruption)
