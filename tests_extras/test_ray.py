@@ -11,7 +11,6 @@ import pytest
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 ray = pytest.importorskip("ray")
 from ray.cluster_utils import Cluster  # noqa: E402
-
 from study_files import TINY, content, write  # noqa: E402
 
 from euda import cli  # noqa: E402

@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +84,20 @@ def train(config: str, folder: str, log: str) -> tuple[int, str]:
             worker.command(Path(folder)), stdin=subprocess.PIPE, stdout=errors, stderr=errors, start_new_session=True
         )
         try:
-            process.communicate(config.encode())
+            _send(process, config)
+            while process.poll() is None:  # in small waits: a blocking one would not notice Ray's interruption
+                time.sleep(0.1)
         except BaseException:  # Ray's way to ask a task to stop is an exception out of nowhere
             process.terminate()
             process.wait()
             raise
     return process.returncode, explain(process.returncode, path)
+
+
+def _send(process: subprocess.Popen[bytes], text: str) -> None:
+    with contextlib.suppress(BrokenPipeError), process.stdin or contextlib.nullcontext() as pipe:
+        if pipe is not None:
+            pipe.write(text.encode())
 
 
 def _ray() -> Any:
