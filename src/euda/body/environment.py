@@ -6,7 +6,6 @@ a reward. Both observe limbs and can save and restore their exact state.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -46,6 +45,7 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self.metadata = {**self.metadata, "render_fps": round(1 / self.control_timestep)}
         self._frame, self._camera, self._renderer = (width, height), camera, None
         self._warnings = self.data.warning.number
+        self._no_warnings = bytes(self._warnings.nbytes)
         self._ctrl, self._middle, self._half = self.data.ctrl, *_control_range(self.model)
         self._clipped = np.empty(self.model.nu)
         self._is_unit_range = bool((self._middle == 0).all() and (self._half == 1).all())
@@ -89,7 +89,7 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._set_control(action)
         self.advance()
         self.steps += 1
-        return self.observe(), self.reward(), False, self.steps >= self.episode_steps, {}
+        return self.observer.observe(), self.reward(), False, self.steps >= self.episode_steps, {}
 
     def observe(self) -> np.ndarray:
         """The observation [dim] of the current state, float32, a fresh array."""
@@ -117,21 +117,24 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     # -- MuJoCo ----------------------------------------------------------------------------------------
 
     def _set_control(self, action: np.ndarray) -> None:
+        """Scale an action in [-1, 1] to the actuators' ranges; beyond it is clipped, or refused if not finite."""
+        usual = type(action) is np.ndarray and action.shape == self._clipped.shape and self._is_unit_range
+        if usual and all(-1.0 <= value <= 1.0 for value in action.tolist()):  # sooner than NumPy checks twenty numbers
+            self._ctrl[...] = action
+            return
+        self._ctrl[...] = self._scaled(action)
+
+    def _scaled(self, action: Any) -> np.ndarray:
         try:
             raw = np.asarray(action, dtype=np.float64)
         except (TypeError, ValueError):
             raise SimulationError(f"an action is {len(self._clipped)} numbers, not {action!r}") from None
         if raw.shape != self._clipped.shape:
             raise SimulationError(f"an action has shape {self._clipped.shape}, not {raw.shape}")
-        if not math.isfinite(raw @ raw) and not np.isfinite(raw).all():
+        if not np.isfinite(raw).all():
             raise SimulationError(f"actions must be finite, not {raw.tolist()}")
-        np.minimum(raw, 1.0, out=self._clipped)
-        if self._is_unit_range:
-            np.maximum(self._clipped, -1.0, out=self._ctrl)
-            return
-        np.maximum(self._clipped, -1.0, out=self._clipped)
-        np.multiply(self._clipped, self._half, self._clipped)
-        np.add(self._clipped, self._middle, self._ctrl)
+        np.clip(raw, -1.0, 1.0, out=self._clipped)
+        return self._middle + self._half * self._clipped
 
     def advance(self) -> None:
         """One control step of MuJoCo, ending with positions and velocities up to date, as dm_control does it."""
@@ -142,7 +145,7 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             if self.substeps > 1:
                 mujoco.mj_step(self.model, self.data, self.substeps - 1)
         mujoco.mj_step1(self.model, self.data)
-        if self._warnings.any():
+        if self._warnings.tobytes() != self._no_warnings:
             self._refuse_warnings()
 
     def _refuse_warnings(self) -> None:

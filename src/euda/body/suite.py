@@ -217,7 +217,7 @@ def tolerance(
     """dm_control's `rewards.tolerance`: the same value bit for bit, about six times sooner for a scalar."""
     if isinstance(x, np.ndarray) and x.ndim:
         if sigmoid in _ABOUT_ZERO and margin > 0 and bounds == (0.0, 0.0):
-            return _ABOUT_ZERO[sigmoid](x, margin, value_at_margin).view(Values)
+            return Values(_ABOUT_ZERO[sigmoid](x, margin, value_at_margin))
         return rewards.tolerance(x, bounds, margin, sigmoid, value_at_margin)
     lower, upper = bounds
     x = float(x)
@@ -255,12 +255,21 @@ def _quadratic_about_zero(x: np.ndarray, margin: float, value_at_margin: float) 
 _ABOUT_ZERO = {"gaussian": _gaussian_about_zero, "quadratic": _quadratic_about_zero}
 
 
-class Values(np.ndarray):
+class Values:
     """Several tolerances at once, whose mean (all that rewards ask for) skips the detours of NumPy's."""
 
-    def mean(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+    __slots__ = ("_values",)
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._values = values
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """As an array, for whoever wants more than the mean."""
+        return np.array(self._values, dtype=dtype, copy=copy)
+
+    def mean(self) -> Any:
         """The same bits as NumPy's mean."""
-        return np.add.reduce(np.asarray(self)) / self.size
+        return np.add.reduce(self._values) / self._values.size
 
 
 def norm(x: np.ndarray) -> float:
