@@ -4,6 +4,8 @@ Run folders are on storage that every node sees, so a run whose node has died go
 checkpoint. Ray is an extra: `pip install 'euda[ray]'`, on every node.
 """
 
+# pyright: reportMissingImports=false
+# Ray is an extra: it is not in the lock.
 from __future__ import annotations
 
 import contextlib
