@@ -89,7 +89,7 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._set_control(action)
         self.advance()
         self.steps += 1
-        return self.observer.observe(), self.reward(), False, self.steps >= self.episode_steps, {}
+        return self.observe(), self.reward(), False, self.steps >= self.episode_steps, {}
 
     def observe(self) -> np.ndarray:
         """The observation [dim] of the current state, float32, a fresh array."""
