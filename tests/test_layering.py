@@ -20,6 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "study": FREE | {"body", "replay", "agents"},
     "adapters": FREE | {"body", "replay"},
     "testing": FREE | {"body", "replay"},
+    "api": FREE | {"body", "replay", "agents", "study"},
     "cli": FREE | {"body", "replay", "agents", "study", "adapters", "testing", ROOT},
     "__main__": {"cli"},
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from euda.adapters.gymnasium import LimbObservation
+    from euda.api import evaluate, load_policy, train
     from euda.body.certificate import Certificate, certify
     from euda.body.environment import ModelEnv, TaskEnv, make
     from euda.body.layout import Field, Kind, Layout
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from euda.body.sufficiency import sufficiency
     from euda.body.tasks import TASKS
     from euda.errors import EudaError
+    from euda.study.methods import METHODS
+    from euda.study.run import Run
 
 _HOME = {
     "Certificate": "euda.body.certificate",
@@ -27,17 +30,23 @@ _HOME = {
     "Layout": "euda.body.layout",
     "Limb": "euda.body.morphology",
     "LimbObservation": "euda.adapters.gymnasium",
+    "METHODS": "euda.study.methods",
     "ModelEnv": "euda.body.environment",
     "Morphology": "euda.body.morphology",
+    "Run": "euda.study.run",
     "TASKS": "euda.body.tasks",
     "TaskEnv": "euda.body.environment",
     "certify": "euda.body.certificate",
+    "evaluate": "euda.api",
+    "load_policy": "euda.api",
     "make": "euda.body.environment",
     "picture": "euda.body.picture",
     "sufficiency": "euda.body.sufficiency",
+    "train": "euda.api",
 }
 
 __all__ = [
+    "METHODS",
     "TASKS",
     "Certificate",
     "EudaError",
@@ -48,11 +57,15 @@ __all__ = [
     "LimbObservation",
     "ModelEnv",
     "Morphology",
+    "Run",
     "TaskEnv",
     "certify",
+    "evaluate",
+    "load_policy",
     "make",
     "picture",
     "sufficiency",
+    "train",
 ]
 
 

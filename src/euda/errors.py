@@ -7,7 +7,15 @@ from collections.abc import Iterable
 
 
 class EudaError(ValueError):
-    """Something the user asked for cannot be done; the message names the bad value and the valid ones."""
+    """Something the user asked for cannot be done; the message names the bad value and the valid ones.
+
+    >>> import euda
+    >>> try:
+    ...     euda.make("walker3d")
+    ... except euda.EudaError as error:
+    ...     print(str(error)[:58])
+    unknown task 'walker3d': did you mean 'walker3d_run' or 'w
+    """
 
 
 class ModelError(EudaError):

@@ -11,7 +11,16 @@ from euda.body.layout import Kind, Layout
 
 
 def random_observations(layout: Layout, count: int, rng: np.random.Generator, scale: float = 1.0) -> np.ndarray:
-    """Random observations [count, dim] (float64) valid for their kinds: angles in [-π, π), unit quaternions."""
+    """Random observations [count, dim] (float64) valid for their kinds: angles in [-π, π), unit quaternions.
+
+    >>> import numpy as np
+    >>> from euda import Field, Kind, Layout
+    >>> from euda.testing import random_observations
+    >>> layout = Layout((Field("orientation", Kind.QUATERNION), Field("height", Kind.SCALAR)))
+    >>> x = random_observations(layout, 5, np.random.default_rng(0))
+    >>> x.shape, np.linalg.norm(x[:, :4], axis=1).round(12).tolist()
+    ((5, 5), [1.0, 1.0, 1.0, 1.0, 1.0])
+    """
     x = scale * rng.standard_normal((count, layout.dim))
     for field in layout:
         where = layout.slices[field.name]
@@ -41,6 +50,7 @@ def assert_equivariant(
     `convert` makes the arrays the function wants (for example `jax.numpy.asarray` or `torch.as_tensor`).
 
     >>> from euda import Field, Kind, Layout
+    >>> from euda.testing import assert_equivariant
     >>> layout = Layout((Field("velocity", Kind.VECTOR),))
     >>> assert_equivariant(lambda x: (x**2).sum(-1), layout)
     """

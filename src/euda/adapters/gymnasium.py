@@ -30,6 +30,12 @@ class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any], Record
     `direction` is the direction of travel, three numbers; `target` is the name of a site, geom or body, or
     three numbers; `limb` names what should reach it (by default the last limb); `sensors` are names of MuJoCo
     sensors, whose kind follows from their type.
+
+    >>> import euda, gymnasium
+    >>> env = euda.LimbObservation(gymnasium.make("Ant-v5"), direction=(1, 0, 0))
+    >>> observation, _ = env.reset(seed=0)
+    >>> observation.shape, env.layout.dim
+    ((94,), 94)
     """
 
     def __init__(self, env: gymnasium.Env, direction: Any = None, target: Any = None, limb: str | None = None,
@@ -47,7 +53,9 @@ class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any], Record
         self._source: mujoco.MjData = data
         self._scratch = mujoco.MjData(self._model)
         self.robot = describe(self._model, self._scratch, direction, target, limb, allow_loops)
-        self._observer = Observer(limb_readings(self.robot, [read_sensors(name, name) for name in sensors]))
+        self._observer = Observer(
+            self.robot.data, limb_readings(self.robot, [read_sensors(name, name) for name in sensors])
+        )
         self._late = _late_sensors(self._model, sensors)
         self._reads_sensors = bool(sensors)
         self.observation_space = Box(-np.inf, np.inf, (self.layout.dim,), np.float32)

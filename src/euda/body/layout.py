@@ -24,13 +24,20 @@ Frame = Literal["world", "body"]
 
 
 class Kind(enum.Enum):
-    """How an element of a field answers to a yaw α about the vertical (gravity) axis."""
+    """How an element of a field answers to a yaw α about the vertical (gravity) axis.
 
-    VECTOR = "vector"  # three world components (x, y, z): turned about z
-    PLANAR = "planar"  # two world components (x, y): turned in the plane
-    HEADING = "heading"  # an absolute yaw angle in rad: α is added, wrapped to [-π, π)
-    QUATERNION = "quaternion"  # a world orientation (w, x, y, z): multiplied on the left
-    SCALAR = "scalar"  # unchanged: heights, joint angles and rates, every reading in a body frame
+    >>> from euda import Kind
+    >>> Kind("vector") is Kind.VECTOR
+    True
+    >>> [(kind.value, kind.width) for kind in Kind]
+    [('vector', 3), ('planar', 2), ('heading', 1), ('quaternion', 4), ('scalar', 1)]
+    """
+
+    VECTOR = "vector"  #: three world components (x, y, z): turned about z
+    PLANAR = "planar"  #: two world components (x, y): turned in the plane
+    HEADING = "heading"  #: an absolute yaw angle in rad: α is added, wrapped to [-π, π)
+    QUATERNION = "quaternion"  #: a world orientation (w, x, y, z): multiplied on the left
+    SCALAR = "scalar"  #: unchanged: heights, joint angles and rates, every reading in a body frame
 
     @property
     def width(self) -> int:
@@ -55,7 +62,16 @@ _ACTION: dict[Kind, tuple[tuple[int, int, int], ...]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """`count` elements of one kind under one name, for example the positions of seven limbs."""
+    """`count` elements of one kind under one name, for example the positions of seven limbs.
+
+    A field that is read in a body frame and does not declare scalars is refused.
+
+    >>> from euda import Field, Kind
+    >>> Field("position", Kind.VECTOR, count=2, of=("thigh", "foot"), unit="m").dim
+    6
+    >>> Field("gyro", Kind.SCALAR, count=3, frame="body", unit="rad/s").dim
+    3
+    """
 
     name: str
     kind: Kind
@@ -93,6 +109,8 @@ class Field:
 class Layout:
     """The ordered fields of an observation; hashable, printable, and the owner of the yaw action.
 
+    >>> import numpy as np
+    >>> from euda import Field, Kind, Layout
     >>> layout = Layout((Field("velocity", Kind.VECTOR), Field("height", Kind.SCALAR)))
     >>> layout.dim, layout.slice("height")
     (4, slice(3, 4, None))

@@ -21,7 +21,13 @@ _TRN = mujoco.mjtTrn
 
 @dataclasses.dataclass(frozen=True)
 class Limb:
-    """A rigid body of the robot. `parent` is the limb it hangs on, by position in `Morphology.limbs`."""
+    """A rigid body of the robot. `parent` is the limb it hangs on, by position in `Morphology.limbs`.
+
+    >>> import euda
+    >>> foot = euda.make("hopper3d_hop").morphology.limbs[-1]
+    >>> foot.name, foot.dofs, foot.welded
+    ('foot', 3, False)
+    """
 
     name: str
     body: int
@@ -36,7 +42,15 @@ class Limb:
 
 @dataclasses.dataclass(frozen=True)
 class Morphology:
-    """The tree of limbs. `limbs[0]` is the root; its `dofs` are 6 (free), 3 (planar) or 0 (fixed base)."""
+    """The tree of limbs. `limbs[0]` is the root; its `dofs` are 6 (free), 3 (planar) or 0 (fixed base).
+
+    >>> import euda
+    >>> morphology = euda.make("reacher_hard").morphology
+    >>> [limb.name for limb in morphology.limbs], morphology.base
+    (['root', 'arm', 'hand', 'finger'], 'fixed')
+    >>> morphology.n, [limb.name for limb in morphology.welded]
+    (3, ['finger'])
+    """
 
     limbs: tuple[Limb, ...]
     base: Base

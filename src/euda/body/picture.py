@@ -26,6 +26,11 @@ def picture(env: LimbEnv, copies: int = 6, width: int = 1280, height: int = 720)
 
     A yaw turns the world about the vertical through its origin, so a robot that can travel appears on a
     circle, each copy with its own direction of travel; one with a fixed base stays where it is mounted.
+
+    >>> import euda
+    >>> frame = euda.picture(euda.make("reacher_hard"), copies=3, width=64, height=48)
+    >>> frame.shape, frame.dtype.name
+    ((48, 64, 3), 'uint8')
     """
     if copies < 1 or width < 1 or height < 1:
         raise EudaError(

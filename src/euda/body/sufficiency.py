@@ -34,7 +34,15 @@ class Sufficiency:
 
 
 def sufficiency(env: LimbEnv, states: int = 5, seed: int = 0) -> Sufficiency:
-    """The lowest rank of the observation's Jacobian over random states."""
+    """The lowest rank of the observation's Jacobian over random states: whether the observation shows the state.
+
+    >>> import euda
+    >>> found = euda.sufficiency(euda.make("hopper_hop"))
+    >>> found.rank, found.expected, found.is_sufficient
+    (13, 13, True)
+    >>> euda.sufficiency(euda.make("hopper_hop", features="limb-paper")).is_sufficient
+    False
+    """
     rng = np.random.default_rng(seed)
     results = [_at_random_state(env, rng) for _ in range(states)]
     env.reset(seed=seed)

@@ -38,6 +38,12 @@ METHODS: dict[str, Method] = {
     "segnn": Method("ddpg", "limb", "none", "segnn"),
     "segnn-single": Method("ddpg", "limb", "none", "segnn-single"),
 }
+"""The methods by name.
+
+>>> from euda import METHODS
+>>> METHODS["rotate"]
+Method(agent='ddpg', features='limb', augment='rotate', network='mlp')
+"""
 
 
 def find(name: str) -> Method:

@@ -33,7 +33,17 @@ _EARLY = {LOCK, CONFIG + storage.TEMPORARY}
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run on disk."""
+    """A run on disk: what `euda.train` returns.
+
+    >>> import tempfile
+    >>> import euda
+    >>> short = {"steps": 40, "episode_steps": 20, "evaluation": {"every": 20, "episodes": 2}}
+    >>> run = euda.train("reacher_hard", "limb", out=tempfile.mkdtemp(), **short)
+    >>> run.config.method, run.config.task
+    ('limb', 'reacher_hard')
+    >>> [event["event"] for event in run.events()]
+    ['eval', 'train', 'eval', 'train', 'eval', 'end']
+    """
 
     folder: Path
     config: RunConfig
