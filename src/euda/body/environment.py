@@ -208,7 +208,18 @@ def _control_range(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
 
 
 class TaskEnv(LimbEnv):
-    """A task of `euda.tasks`, with dm_control's own physics, reward and reset."""
+    """A task of `euda.TASKS`, with dm_control's own physics, reward and reset.
+
+    An environment goes on from a stored state bit by bit, in this or in another process.
+
+    >>> import euda
+    >>> env, other = euda.TaskEnv("cheetah_run", seed=0), euda.TaskEnv("cheetah_run", seed=1)
+    >>> _ = env.reset(), other.reset()
+    >>> other.set_state(env.get_state())
+    >>> action = env.action_space.high
+    >>> bool((env.step(action)[0] == other.step(action)[0]).all())
+    True
+    """
 
     def __init__(
         self,
@@ -265,7 +276,15 @@ def _random(seed: int | None) -> np.random.RandomState:
 
 
 class ModelEnv(LimbEnv):
-    """Any MJCF with one robot, limb features and no reward: for certificates and pictures."""
+    """Any MJCF with one robot, limb features and no reward: for certificates and pictures.
+
+    >>> import pathlib
+    >>> import euda, gymnasium.envs.mujoco
+    >>> path = pathlib.Path(gymnasium.envs.mujoco.__file__).parent / "assets" / "ant.xml"
+    >>> ant = euda.ModelEnv(path, direction=(1, 0, 0))
+    >>> ant.morphology.n, ant.layout.dim, ant.cone
+    (9, 94, 'pyramidal')
+    """
 
     def __init__(self, path: str | Path, cone: str | None = None, direction: Any = None, target: Any = None,
                  limb: str | None = None, sensors: Sequence[str] = (), allow_loops: bool = False,
@@ -302,6 +321,15 @@ def make(
 
     `features` is `limb`, `limb-paper` or `joint`; `cone` is `default` or `elliptic`, by default the task's
     own; `seed` seeds the first reset; `options` are render_mode, width, height, camera.
+
+    >>> import euda
+    >>> env = euda.make("hopper3d_hop", seed=0)
+    >>> observation, _ = env.reset()
+    >>> observation.shape == env.observation_space.shape == (env.layout.dim,)
+    True
+    >>> observation, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+    >>> 0 <= reward <= 1, terminated, truncated
+    (True, False, False)
     """
     return TaskEnv(task, features, cone, seed, **options)
 

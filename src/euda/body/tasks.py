@@ -156,6 +156,14 @@ TASKS: dict[str, Task] = {
     "humanoid_run": _humanoid("run"),
     "humanoid_stand": _humanoid("stand"),
 }
+"""The tasks by name.
+
+>>> from euda import TASKS
+>>> sorted(name for name, task in TASKS.items() if task.is_3d_variant)
+['cheetah3d_run', 'hopper3d_hop', 'walker3d_run']
+>>> TASKS["reacher_hard"].target
+Target(place='target', limb='finger')
+"""
 
 
 def find(name: str) -> Task:
