@@ -53,9 +53,7 @@ class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any], Record
         self._source: mujoco.MjData = data
         self._scratch = mujoco.MjData(self._model)
         self.robot = describe(self._model, self._scratch, direction, target, limb, allow_loops)
-        self._observer = Observer(
-            self.robot.data, limb_readings(self.robot, [read_sensors(name, name) for name in sensors])
-        )
+        self._observer = Observer(limb_readings(self.robot, [read_sensors(name, name) for name in sensors]))
         self._late = _late_sensors(self._model, sensors)
         self._reads_sensors = bool(sensors)
         self.observation_space = Box(-np.inf, np.inf, (self.layout.dim,), np.float32)

@@ -6,7 +6,8 @@ dm_control's own state. `docs/features.md` says why they differ, with the rank t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from euda.body import readings
 from euda.body.layout import Layout
 from euda.body.morphology import Limb
-from euda.body.readings import Make, Reading
+from euda.body.readings import Make, Reading, Write
 from euda.body.robot import Robot
 from euda.errors import unknown
 
@@ -117,7 +118,18 @@ class Observer:
     def __init__(self, parts: Sequence[Reading]) -> None:
         self.layout = Layout(tuple(part.field for part in parts))
         self._buffer = np.zeros(self.layout.dim)
-        self._writers = [part.bind(self._buffer[self.layout.slices[part.field.name]]) for part in parts]
+        self._writers = list(self._bind(parts))
+
+    def _bind(self, parts: Sequence[Reading]) -> Iterator[Write]:
+        """A writer for each part, and one for all neighbours that only copy."""
+        for is_copy, neighbours in itertools.groupby(parts, lambda part: part.copied is not None):
+            group = list(neighbours)
+            places = [self.layout.slices[part.field.name] for part in group]
+            if is_copy:
+                copies = [part.copied for part in group if part.copied is not None]
+                yield readings.together(copies, self._buffer[places[0].start : places[-1].stop])
+            else:
+                yield from (part.bind(self._buffer[place]) for part, place in zip(group, places, strict=True))
 
     def observe(self) -> np.ndarray:
         """The observation [dim], float32."""

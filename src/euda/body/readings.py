@@ -13,7 +13,9 @@ from collections.abc import Callable, Sequence
 import mujoco
 import numpy as np
 
+from euda.body import memory
 from euda.body.layout import Field, Kind
+from euda.body.memory import Copied
 from euda.body.morphology import Limb, hinge_axis_through_com
 from euda.body.robot import Robot, point
 from euda.errors import EudaError
@@ -27,14 +29,16 @@ class Reading:
 
     field: Field
     bind: Callable[[np.ndarray], Write]
+    copied: Copied | None = None
+    """Where the numbers come from if they are only copied, so that neighbours can be copied together."""
 
 
 Make = Callable[[Robot], Reading]
 """Readings in task tables are recipes: they become readings once the robot is there."""
 
 
-def _copy(field: Field, source: np.ndarray) -> Reading:
-    """A reading that copies a view of MuJoCo's data."""
+def _copy(robot: Robot, field: Field, source: np.ndarray) -> Reading:
+    """A reading that copies a view, usually of MuJoCo's data."""
 
     def bind(out: np.ndarray) -> Write:
         shaped = out.reshape(source.shape)
@@ -44,7 +48,17 @@ def _copy(field: Field, source: np.ndarray) -> Reading:
 
         return write
 
-    return Reading(field, bind)
+    return Reading(field, bind, Copied.of(robot.data, source))
+
+
+def together(copies: Sequence[Copied], out: np.ndarray) -> Write:
+    """One writer for neighbouring readings that only copy; `out` is the room of them all."""
+    block, places = copies[0].block, np.concatenate([copied.places for copied in copies])
+
+    def write() -> None:
+        block.take(places, None, out, "clip")
+
+    return write
 
 
 def consecutive(array: np.ndarray, indices: Sequence[int]) -> np.ndarray | None:
@@ -53,22 +67,22 @@ def consecutive(array: np.ndarray, indices: Sequence[int]) -> np.ndarray | None:
     return array[start : start + len(indices)] if list(indices) == list(range(start, start + len(indices))) else None
 
 
-def _gather(field: Field, array: np.ndarray, indices: Sequence[int]) -> Reading:
+def gather(robot: Robot, field: Field, array: np.ndarray, indices: Sequence[int]) -> Reading:
     """Rows of one of MuJoCo's arrays, by a view where they are consecutive."""
     view = consecutive(array, indices)
     if view is not None:
-        return _copy(field, view)
+        return _copy(robot, field, view)
     index = np.asarray(indices)
 
     def bind(out: np.ndarray) -> Write:
-        shaped = out.reshape(len(indices), -1)
+        shaped = out.reshape(len(indices), *array.shape[1:])
 
         def write() -> None:
             array.take(index, 0, shaped, "clip")
 
         return write
 
-    return Reading(field, bind)
+    return Reading(field, bind, Copied.of(robot.data, array, indices))
 
 
 # -- limbs -----------------------------------------------------------------------------------------------
@@ -78,18 +92,8 @@ def rotation(robot: Robot, name: str, limbs: Sequence[Limb]) -> Reading:
     """The columns of R_i, i.e. the limbs' own axes in the world: nine numbers, three vectors, per limb."""
     columns = tuple(f"{limb.name}.{axis}" for limb in limbs for axis in "xyz")
     field = Field(name, Kind.VECTOR, 3 * len(limbs), columns)
-    matrices = [robot.data.xmat[limb.body].reshape(3, 3).T for limb in limbs]
-
-    def bind(out: np.ndarray) -> Write:
-        pairs = list(zip(out.reshape(-1, 3, 3), matrices, strict=True))
-
-        def write() -> None:
-            for target, source in pairs:
-                target[...] = source
-
-        return write
-
-    return Reading(field, bind)
+    matrices = robot.data.xmat.reshape(-1, 3, 3).transpose(0, 2, 1)
+    return gather(robot, field, matrices, [limb.body for limb in limbs])
 
 
 def mount_rotation(robot: Robot, name: str) -> Reading:
@@ -112,7 +116,7 @@ def mount_rotation(robot: Robot, name: str) -> Reading:
 def angular_velocity(robot: Robot, name: str, limbs: Sequence[Limb]) -> Reading:
     """ω_i in the world (rad/s)."""
     field = Field(name, Kind.VECTOR, len(limbs), _names(limbs), unit="rad/s")
-    return _gather(field, robot.data.cvel[:, :3], [limb.body for limb in limbs])
+    return gather(robot, field, robot.data.cvel[:, :3], [limb.body for limb in limbs])
 
 
 def position(robot: Robot, name: str, limbs: Sequence[Limb], *, origin: Limb, of_com: bool = True) -> Reading:
@@ -156,52 +160,52 @@ def velocity(robot: Robot, name: str, limbs: Sequence[Limb], *, of_com: bool = T
 
     MuJoCo's `cvel` is a spatial velocity at the tree's centre of mass c: v(p) = cvel_lin + ω x (p - c).
     """
-    points = robot.data.xipos if of_com else robot.data.xpos
-    bodies = [limb.body for limb in limbs]
-    field = Field(name, Kind.VECTOR, len(limbs), _names(limbs), unit="m/s")
-    views = [consecutive(array, bodies) for array in (points, robot.data.cvel)]
-    index = np.asarray(bodies)
-    roots = robot.model.body_rootid[index]
-    centre = robot.data.subtree_com[roots[-1]]
-    one_tree = len(set(roots[roots > 0].tolist())) == 1  # rows of the world have zero velocity: any centre will do
+    data, count = robot.data, len(limbs)
+    points = data.xipos if of_com else data.xpos
+    field = Field(name, Kind.VECTOR, count, _names(limbs), unit="m/s")
     # Cross product by shifted slices: in rows x y z x y, components (1,2,0) and (2,0,1) are slices 1:4 and 2:5. One
     # row per component, so that NumPy's inner loop runs over the limbs and not over three numbers.
-    both, products = np.zeros((2, 5, len(limbs))), np.empty((2, 3, len(limbs)))
-    (spin, lever), head, tail, (first, second) = both[:, :3].transpose(0, 2, 1), both[:, :2], both[:, 3:], products
-    (spin_120, lever_120), (spin_201, lever_201) = both[:, 1:4], both[:, 2:5]
+    repeated = [0, 1, 2, 0, 1]
+    bodies = [limb.body for limb in limbs]
+    twist, at = _places(data, data.cvel, bodies), _places(data, points, bodies)
+    centre = _places(data, data.subtree_com, robot.model.body_rootid[bodies].tolist())
+    rows = [twist[repeated], at[repeated], centre[repeated], twist[3:]]
+    index, numbers = np.concatenate(rows).ravel(), memory.block(data)
+    taken, products = np.empty(index.size), np.empty((2, 3, count))
+    spin, lever, origin, linear = np.split(taken.reshape(-1, count), [5, 10, 15])
+    (spin_120, lever_120), (spin_201, lever_201) = (spin[1:4], lever[1:4]), (spin[2:5], lever[2:5])
+    first, second = products
     multiply, subtract, add = np.multiply, np.subtract, np.add
 
     def bind(out: np.ndarray) -> Write:
-        shaped = out.reshape(-1, 3)
-        if views[0] is not None and views[1] is not None and one_tree:
-            at, angular, linear, by_component = views[0], views[1][:, :3], views[1][:, 3:].T, shaped.T
+        by_component = out.reshape(-1, 3).T
 
-            def write() -> None:
-                spin[...] = angular
-                subtract(at, centre, lever)
-                tail[...] = head
-                multiply(spin_120, lever_201, first)
-                multiply(spin_201, lever_120, second)
-                subtract(first, second, first)
-                add(first, linear, by_component)
-
-        else:
-
-            def write() -> None:
-                twist = robot.data.cvel[index]
-                arm = points[index] - robot.data.subtree_com[roots]
-                shaped[...] = twist[:, 3:] + np.cross(twist[:, :3], arm)
+        def write() -> None:
+            numbers.take(index, None, taken, "clip")
+            subtract(lever, origin, lever)
+            multiply(spin_120, lever_201, first)
+            multiply(spin_201, lever_120, second)
+            subtract(first, second, first)
+            add(first, linear, by_component)
 
         return write
 
     return Reading(field, bind)
 
 
+def _places(data: mujoco.MjData, array: np.ndarray, rows: Sequence[int]) -> memory.Places:
+    """Places of rows of one of MuJoCo's arrays, transposed: [columns, rows]."""
+    found = memory.places(data, array)
+    if found is None:
+        raise EudaError("these numbers are not part of the robot's MjData")
+    return found.reshape(array.shape)[list(rows)].T
+
+
 def axes(robot: Robot, name: str, limbs: Sequence[Limb]) -> Reading:
     """The world axes of joints made of hinges and slides."""
     joints = [joint for limb in limbs for joint in limb.joints]
     names = tuple(robot.model.joint(joint).name or f"joint{joint}" for joint in joints)
-    return _gather(Field(name, Kind.VECTOR, len(joints), names), robot.data.xaxis, joints)
+    return gather(robot, Field(name, Kind.VECTOR, len(joints), names), robot.data.xaxis, joints)
 
 
 def on_ball(model: mujoco.MjModel, limb: Limb) -> bool:
@@ -220,7 +224,7 @@ def direction(robot: Robot) -> Reading:
     """t: the unit vector along which the task wants the robot to travel."""
     if robot.direction is None:
         raise EudaError("this task has no direction to observe")
-    return _copy(Field("direction", Kind.VECTOR), robot.direction)
+    return _copy(robot, Field("direction", Kind.VECTOR), robot.direction)
 
 
 def to_target(robot: Robot, kind: Kind = Kind.VECTOR) -> Reading:
@@ -241,7 +245,7 @@ def height(name: str, body: str | None = None) -> Make:
 
     def make(robot: Robot) -> Reading:
         index = robot.morphology.root.body if body is None else robot.model.body(body).id
-        return _copy(Field(name, Kind.SCALAR, unit="m"), robot.data.xpos[index, 2:])
+        return _copy(robot, Field(name, Kind.SCALAR, unit="m"), robot.data.xpos[index, 2:])
 
     return make
 
@@ -251,7 +255,7 @@ def upright(name: str, body: str, entries: slice = slice(8, 9)) -> Make:
 
     def make(robot: Robot) -> Reading:
         source = robot.data.xmat[robot.model.body(body).id, entries]
-        return _copy(Field(name, Kind.SCALAR, source.size, frame="body"), source)
+        return _copy(robot, Field(name, Kind.SCALAR, source.size, frame="body"), source)
 
     return make
 
@@ -279,7 +283,7 @@ def activations(name: str = "activation") -> Make:
 def _state(name: str, array: str, start: int, stop: int | None, kind: Kind) -> Make:
     def make(robot: Robot) -> Reading:
         source = getattr(robot.data, array)[start:stop]
-        return _copy(Field(name, kind, source.size // kind.width), source)
+        return _copy(robot, Field(name, kind, source.size // kind.width), source)
 
     return make
 

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 
 from euda.body.layout import Field, Frame, Kind
-from euda.body.readings import Make, Reading, Write, consecutive
+from euda.body.readings import Make, Reading, Write, gather
 from euda.body.robot import Robot
 from euda.errors import EudaError, unknown
 
@@ -30,28 +30,25 @@ def read(name: str, *names: str, transform: Callable[..., Any] | None = None) ->
         )
         count = len(index) // kind.width
         of = names if count == len(names) else ()
-        return _sensor_reading(Field(name, kind, count, of, frame=frame), robot.data.sensordata, index, transform)
+        plain = gather(robot, Field(name, kind, count, of, frame=frame), robot.data.sensordata, index.tolist())
+        return plain if transform is None else _transformed(plain, transform)
 
     return make
 
 
-def _sensor_reading(
-    field: Field, source: np.ndarray, index: np.ndarray, transform: Callable[..., Any] | None
-) -> Reading:
-    view = consecutive(source, index.tolist())
+def _transformed(plain: Reading, transform: Callable[..., Any]) -> Reading:
+    """A reading passed through a NumPy function (x, out)."""
 
     def bind(out: np.ndarray) -> Write:
+        fill = plain.bind(out)
+
         def write() -> None:
-            if view is not None:
-                np.copyto(out, view)
-            else:
-                np.take(source, index, out=out, mode="clip")
-            if transform is not None:
-                transform(out, out)
+            fill()
+            transform(out, out)
 
         return write
 
-    return Reading(field, bind)
+    return Reading(plain.field, bind)
 
 
 def _sensor_id(model: mujoco.MjModel, name: str) -> int:

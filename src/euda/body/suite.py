@@ -130,7 +130,7 @@ class HopperPhysics(_Travel, hopper.Physics):
         self._torso, self._foot = data.xipos[model.body("torso").id], data.xipos[model.body("foot").id]
 
     def height(self) -> float:
-        return float(self._torso[2] - self._foot[2])
+        return self._torso.item(2) - self._foot.item(2)
 
 
 class WalkerPhysics(_Travel, walker.Physics):
@@ -145,10 +145,26 @@ class WalkerPhysics(_Travel, walker.Physics):
         return self.speed()
 
     def torso_upright(self) -> float:
-        return float(self._torso_matrix[8])
+        return self._torso_matrix.item(8)
 
     def torso_height(self) -> float:
-        return float(self._torso_position[2])
+        return self._torso_position.item(2)
+
+
+class _Horizontal:
+    """A velocity of which the humanoid's reward takes entries [[0, 1]]: a view, where NumPy would gather."""
+
+    __slots__ = ("_all", "_first_two")
+
+    def __init__(self, velocity: np.ndarray) -> None:
+        self._all, self._first_two = velocity, velocity[:2]
+
+    def __getitem__(self, entries: Any) -> Any:
+        return self._first_two if entries == [0, 1] else self._all[entries]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """As an array, for whoever wants all three."""
+        return np.array(self._all, dtype=dtype, copy=copy)
 
 
 class HumanoidPhysics(_Views, humanoid.Physics):
@@ -156,15 +172,15 @@ class HumanoidPhysics(_Views, humanoid.Physics):
 
     def _prepare(self, data: Any, model: Any) -> None:
         self._head, self._torso_matrix = data.xpos[model.body("head").id], data.xmat[model.body("torso").id]
-        self._com_velocity = _sensor(self, "torso_subtreelinvel")
+        self._com_velocity = _Horizontal(_sensor(self, "torso_subtreelinvel"))
 
     def head_height(self) -> float:
-        return float(self._head[2])
+        return self._head.item(2)
 
     def torso_upright(self) -> float:
-        return float(self._torso_matrix[8])
+        return self._torso_matrix.item(8)
 
-    def center_of_mass_velocity(self) -> np.ndarray:
+    def center_of_mass_velocity(self) -> Any:
         return self._com_velocity
 
 
@@ -175,7 +191,7 @@ class QuadrupedPhysics(_Views, quadruped.Physics):
         self._torso_matrix, self._velocimeter = data.xmat[model.body("torso").id], _sensor(self, "velocimeter")
 
     def torso_upright(self) -> Any:
-        return float(self._torso_matrix[8])
+        return self._torso_matrix.item(8)
 
     def torso_velocity(self) -> np.ndarray:
         return self._velocimeter
