@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from euda.body.sufficiency import sufficiency
     from euda.body.tasks import TASKS
     from euda.errors import EudaError
+    from euda.replay.dataset import augment_dataset
     from euda.study.methods import METHODS
     from euda.study.run import Run
 
@@ -36,6 +37,7 @@ _HOME = {
     "Run": "euda.study.run",
     "TASKS": "euda.body.tasks",
     "TaskEnv": "euda.body.environment",
+    "augment_dataset": "euda.replay.dataset",
     "certify": "euda.body.certificate",
     "evaluate": "euda.api",
     "load_policy": "euda.api",
@@ -59,6 +61,7 @@ __all__ = [
     "Morphology",
     "Run",
     "TaskEnv",
+    "augment_dataset",
     "certify",
     "evaluate",
     "load_policy",
