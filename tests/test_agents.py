@@ -412,7 +412,7 @@ def test_mlp_is_the_papers() -> None:
     for i in range(3):
         w = params[f"w{i}"].astype(float)
         gram = w @ w.T if w.shape[0] < w.shape[1] else w.T @ w
-        np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-5)  # orthogonal with gain 1
+        np.testing.assert_allclose(gram, 2 * np.eye(len(gram)), atol=1e-5)  # orthogonal with gain √2
         assert not params[f"b{i}"].any()
     s, a = np.random.default_rng(0).normal(size=(4, 17)), np.random.default_rng(1).normal(size=(4, 6))
     h = np.maximum(np.concatenate([s, a], axis=1) @ params["w0"], 0)

@@ -99,8 +99,8 @@ class MLPConfig:
     """Units of a hidden layer."""
     hidden_layers: int = 2
     """How many hidden layers (ReLU)."""
-    gain: float = 1.0
-    """Gain of the orthogonal initialisation of every layer; biases start at zero."""
+    gain: float = math.sqrt(2)
+    """Gain of the orthogonal initialisation of every layer; biases start at zero. The released code used 1."""
 
     def __post_init__(self) -> None:
         _positive(self, "hidden_size", "hidden_layers", "gain")
