@@ -160,7 +160,7 @@ def _augment_arrays(
 
 def _ends(kept: Mapping[str, npt.NDArray[Any]], size: int) -> npt.NDArray[np.bool_]:
     """Rows [N] that are marked as the last of their episode."""
-    marks = [kept[name].reshape(size, -1).any(axis=1) for name in _ENDS if name in kept]
+    marks = [kept[name].any(axis=tuple(range(1, kept[name].ndim))) for name in _ENDS if name in kept]
     return np.logical_or.reduce(marks) if marks else np.zeros(size, bool)
 
 
