@@ -17,7 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "body": FREE,
     "replay": FREE | {"body"},
     "agents": FREE | {"body", "replay"},
-    "study": FREE | {"body", "replay", "agents"},
+    "study": FREE | {"body", "replay", "agents", "adapters"},
     "adapters": FREE | {"body", "replay"},
     "testing": FREE | {"body", "replay"},
     "api": FREE | {"body", "replay", "agents", "study"},

@@ -21,6 +21,7 @@ import tyro
 
 from euda.errors import EudaError
 from euda.study import commands, study_commands
+from euda.study.robots import RobotFlags
 
 Positional = tyro.conf.Positional
 
@@ -73,18 +74,29 @@ def tasks(json_: Annotated[bool, tyro.conf.arg(name="json")] = False) -> int:
 
 
 def layout(
-    task: Positional[str], features: str = "limb", json_: Annotated[bool, tyro.conf.arg(name="json")] = False
+    task: Positional[str],
+    features: str = "limb",
+    direction: tuple[float, ...] = (),
+    target: tuple[str, ...] = (),
+    limb: str | None = None,
+    sensors: tuple[str, ...] = (),
+    allow_loops: bool = False,
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> int:
-    """Print what each entry of a task's observation is and how it turns.
+    """Print what each entry of an observation is and how it turns.
 
     Args:
-        task: Name of a task (see `euda tasks`).
+        task: Name of a task (see `euda tasks`), or path of an MJCF file.
         features: limb, limb-paper or joint.
+        direction: Direction of travel of a model, two or three numbers.
+        target: Site, geom or body that a model should reach, or three numbers.
+        limb: Site, geom or body of the model that should reach the target.
+        sensors: Sensors of a model to observe.
+        allow_loops: Accept a model with closed kinematic loops.
         json_: Print JSON instead of a table.
     """
-    from euda.body.environment import make
-
-    fields = make(task, features).layout
+    flags = RobotFlags(None, direction, target, limb, sensors, allow_loops)
+    fields = _environment(task, features, None, flags).layout
     print(json.dumps(fields.to_json(), indent=2) if json_ else fields)
     return 0
 
@@ -97,8 +109,9 @@ def certify(
     states: int = 60,
     seed: int = 0,
     tolerance: float = 0.0,
-    direction: tuple[float, float, float] | None = None,
-    target: str | None = None,
+    reward: str | None = None,
+    direction: tuple[float, ...] = (),
+    target: tuple[str, ...] = (),
     limb: str | None = None,
     sensors: tuple[str, ...] = (),
     allow_loops: bool = False,
@@ -108,29 +121,24 @@ def certify(
 
     Args:
         subject: Name of a task, or path of an MJCF file.
-        features: limb, limb-paper or joint (tasks only).
+        features: limb, limb-paper or joint.
         cone: default (as the model has it) or elliptic; by default the task's own.
         yaws: Random yaws per state.
         states: States to compare, with and without contacts.
         seed: Seed of states, actions and yaws.
         tolerance: Largest relative error to accept.
-        direction: Direction of travel of a model, three numbers.
-        target: Site, geom or body that a model should reach.
+        reward: Reward of a model: run, reach, stand, or your module:function.
+        direction: Direction of travel of a model, two or three numbers.
+        target: Site, geom or body that a model should reach, or three numbers.
         limb: Site, geom or body of the model that should reach the target.
         sensors: Sensors of a model to observe.
         allow_loops: Accept a model with closed kinematic loops.
         json_: Print JSON instead of a table.
     """
     from euda.body.certificate import certify as prove
-    from euda.body.environment import ModelEnv, TaskEnv
 
-    def make() -> Any:
-        if not _is_model(subject):
-            return TaskEnv(subject, features, cone)
-        options: dict[str, Any] = {"direction": direction, "target": target, "limb": limb, "sensors": sensors}
-        return ModelEnv(subject, cone, allow_loops=allow_loops, **options)
-
-    certificate = prove(make, states=states, yaws=yaws, seed=seed)
+    flags = RobotFlags(reward, direction, target, limb, sensors, allow_loops)
+    certificate = prove(lambda: _environment(subject, features, cone, flags), states=states, yaws=yaws, seed=seed)
     if json_:
         print(json.dumps(certificate.to_json(), indent=2))
     else:
@@ -138,8 +146,17 @@ def certify(
     return 0 if certificate.verdict == "exact" or certificate.worst <= tolerance else 1
 
 
-def _is_model(subject: str) -> bool:
-    return subject.endswith((".xml", ".mjcf", ".mjb", ".urdf")) or "/" in subject
+def _environment(subject: str, features: str, cone: str | None, flags: RobotFlags) -> Any:
+    """A task by its name, or the robot in a file."""
+    from euda.body.environment import TaskEnv
+    from euda.study import robots
+
+    if not robots.is_model(subject):
+        if flags.given:
+            given = ", ".join(flags.given)
+            raise EudaError(f"{given} belongs to robots of your own (MJCF files), not to task {subject!r}")
+        return TaskEnv(subject, features, cone)
+    return robots.preview(subject, flags, features, cone)
 
 
 def _print_certificate(certificate: Any) -> None:
@@ -164,6 +181,7 @@ def picture(
     copies: int = 6,
     width: int = 1280,
     height: int = 720,
+    direction: tuple[float, ...] = (),
 ) -> int:
     """Draw a robot with its turned copies: what augmentation does.
 
@@ -173,12 +191,12 @@ def picture(
         copies: How many robots to draw, the original included.
         width: Pixels.
         height: Pixels.
+        direction: Direction of travel of a model, two or three numbers.
     """
-    from euda.body.environment import ModelEnv, TaskEnv
     from euda.body.picture import picture as draw
     from euda.body.picture import save_png
 
-    env = ModelEnv(subject) if _is_model(subject) else TaskEnv(subject)
+    env = _environment(subject, "limb", None, RobotFlags(direction=direction))
     save_png(out, lambda: draw(env, copies, width, height))
     print(f"wrote {out}")
     return 0

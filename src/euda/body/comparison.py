@@ -46,7 +46,7 @@ class Pair:
         # In the plane the direction of travel is part of the mounting and turns with it; a free robot's direction
         # may only turn if the agent sees it.
         self.sees_direction = "direction" in self.layout or env.morphology.base != "free"
-        self.has_reward = type(env).reward is not LimbEnv.reward
+        self.has_reward = env.has_reward
         self._mountings = turned_model_arrays(twin.model)
         env.reset(seed=0)
         twin.reset(seed=0)

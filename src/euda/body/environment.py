@@ -1,11 +1,12 @@
 """Tasks and models as Gymnasium environments that step MuJoCo directly.
 
-`TaskEnv` is a task of the table with dm_control's reward and reset; `ModelEnv` is anybody's MJCF without
-a reward. Both observe limbs and can save and restore their exact state.
+`TaskEnv` is a task of the table with dm_control's reward and reset; `ModelEnv` is anybody's MJCF, with a
+reward of theirs or none. Both observe limbs and can save and restore their exact state.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -16,11 +17,15 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from euda.body import rendering, tasks
+from euda.body.joint_features import own_observer
 from euda.body.layout import Layout
 from euda.body.morphology import Morphology
-from euda.body.observation import Observer, limb_readings
+from euda.body.observation import Observer
+from euda.body.resets import NOISE, Start
+from euda.body.rewards import RewardFunction, bind
 from euda.body.robot import Robot, describe, read_model
 from euda.body.sensors import read as read_sensors
+from euda.body.streams import stream_from_array, stream_to_array
 from euda.errors import EudaError, SimulationError
 
 State = dict[str, np.ndarray]
@@ -29,7 +34,7 @@ _MUTABLE = ("geom_pos", "geom_size", "site_pos", "body_pos")  # where resets put
 
 
 class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
-    """A robot in MuJoCo: actions in [-1, 1], float32 observations with a layout, truncation, no termination."""
+    """A robot in MuJoCo: actions in [-1, 1], float32 observations with a layout, truncation after `episode_steps`."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012 - Gymnasium's convention
 
@@ -89,15 +94,24 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._set_control(action)
         self.advance()
         self.steps += 1
-        return self.observe(), self.reward(), False, self.steps >= self.episode_steps, {}
+        return self.observe(), self.reward(), self.has_fallen(), self.steps >= self.episode_steps, {}
 
     def observe(self) -> np.ndarray:
         """The observation [dim] of the current state, float32, a fresh array."""
         return self.observer.observe()
 
+    @property
+    def has_reward(self) -> bool:
+        """Whether there is a reward to compare; without one it is always 0."""
+        return type(self).reward is not LimbEnv.reward
+
     def reward(self) -> float:
         """The reward of the current state."""
         return 0.0
+
+    def has_fallen(self) -> bool:
+        """Whether the episode ends here because nothing worth having can follow; tasks never do."""
+        return False
 
     def render(self) -> np.ndarray | None:
         """A frame [height, width, 3] of the current state."""
@@ -118,10 +132,11 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
     def _set_control(self, action: np.ndarray) -> None:
         """Scale an action in [-1, 1] to the actuators' ranges; beyond it is clipped, or refused if not finite."""
-        usual = type(action) is np.ndarray and action.shape == self._clipped.shape and self._is_unit_range
-        if usual and all(-1.0 <= value <= 1.0 for value in action.tolist()):  # sooner than NumPy checks twenty numbers
-            self._ctrl[...] = action
-            return
+        if type(action) is np.ndarray and action.shape == self._clipped.shape and self._is_unit_range:
+            values = action.tolist()  # sooner than NumPy checks twenty numbers; only the sum shows every NaN
+            if min(values) >= -1.0 and max(values) <= 1.0 and math.isfinite(sum(values)):
+                self._ctrl[...] = action
+                return
         self._ctrl[...] = self._scaled(action)
 
     def _scaled(self, action: Any) -> np.ndarray:
@@ -276,7 +291,13 @@ def _random(seed: int | None) -> np.random.RandomState:
 
 
 class ModelEnv(LimbEnv):
-    """Any MJCF with one robot, limb features and no reward: for certificates and pictures.
+    """Any MJCF with one robot: for certificates and pictures, and with a reward for training.
+
+    `reward` is `run`, `reach`, `stand`, or a function (model, data) that returns a number and may also ask for
+    `direction` and `target`. Episodes begin at the first keyframe (or the model's own pose), every limited joint
+    of it off by at most `noise` of its range; a free robot without direction and target begins with a random
+    heading, unless `random_heading` says otherwise. An episode ends early only where `fall_below` is given: when
+    the root's frame is lower than that (m).
 
     >>> import pathlib
     >>> import euda, gymnasium.envs.mujoco
@@ -289,29 +310,59 @@ class ModelEnv(LimbEnv):
     def __init__(self, path: str | Path, cone: str | None = None, direction: Any = None, target: Any = None,
                  limb: str | None = None, sensors: Sequence[str] = (), allow_loops: bool = False,
                  control_timestep: float = 0.02, render_mode: str | None = None, width: int = 480, height: int = 360,
-                 camera: str | int | None = None) -> None:  # fmt: skip
+                 camera: str | int | None = None, *, features: str = "limb",
+                 reward: str | RewardFunction | None = None, reward_name: str | None = None,
+                 episode_steps: int = tasks.EPISODE_STEPS, noise: float = NOISE, random_heading: bool | None = None,
+                 fall_below: float | None = None) -> None:  # fmt: skip
         model = read_model(path)
         tasks.set_cone(model, "default" if cone is None else cone)
+        if not 0 < control_timestep < np.inf:
+            raise EudaError(f"control_timestep must be a positive number of seconds, not {control_timestep!r}")
+        if not 0 <= noise <= 1:
+            raise EudaError(f"noise must be between 0 and 1, not {noise!r}")
         robot = describe(model, mujoco.MjData(model), direction, target, limb, allow_loops)
-        observer = Observer(limb_readings(robot, [read_sensors(name, name) for name in sensors]))
+        observer = own_observer(robot, features, [read_sensors(name, name) for name in sensors])
         substeps = max(1, round(control_timestep / model.opt.timestep))
-        super().__init__(robot, observer, substeps, tasks.EPISODE_STEPS, render_mode, width, height, camera)
-        self.task, self.cone = Path(path).name, tasks.cone_name(model)
+        super().__init__(robot, observer, substeps, episode_steps, render_mode, width, height, camera)
+        self.task, self.cone, self.features = Path(path).name, tasks.cone_name(model), features
+        self._reward = None if reward is None else bind(robot, reward, reward_name)
+        is_free = robot.morphology.base == "free"
+        if random_heading and not is_free:
+            raise EudaError("random_heading needs a robot with a free root")
+        self.random_heading = is_free and direction is None and target is None
+        if random_heading is not None:
+            self.random_heading = random_heading
+        if fall_below is not None and robot.morphology.base == "fixed":
+            raise EudaError("fall_below needs a robot that can fall, and the base of this one is fixed")
+        self._fall_below = -np.inf if fall_below is None else fall_below
+        self._root_place = self.data.xpos[robot.morphology.root.body]
+        self.noise, self._start = noise, Start(robot, noise, self.random_heading)
+
+    @property
+    def has_reward(self) -> bool:
+        """Whether it was made with a reward."""
+        return self._reward is not None or type(self).reward is not ModelEnv.reward
+
+    def reward(self) -> float:
+        """The reward of the current state; 0 without one."""
+        return 0.0 if self._reward is None else self._reward()
+
+    def has_fallen(self) -> bool:
+        """Whether the root is too low to go on."""
+        return bool(self._root_place[2] < self._fall_below)
 
     def _initialise(self, seed: int | None) -> None:
-        mujoco.mj_resetData(self.model, self.data)
-        if self.model.nkey:
-            mujoco.mj_resetDataKeyframe(self.model, self.data, 0)
-        hinges = [
-            j
-            for j in range(self.model.njnt)
-            if self.model.jnt_limited[j] and self.model.jnt_type[j] >= int(mujoco.mjtJoint.mjJNT_SLIDE)
-        ]
-        low, high = self.model.jnt_range[hinges].T
-        address = self.model.jnt_qposadr[hinges]
-        spread = 0.1 * (high - low) * self.np_random.uniform(-1, 1, len(hinges))
-        self.data.qpos[address] = np.clip(self.data.qpos[address] + spread, low, high)
-        mujoco.mj_forward(self.model, self.data)
+        self._start(self.np_random)
+        self._warnings[:] = 0
+
+    def get_state(self) -> State:
+        """As `LimbEnv.get_state`, with the stream of resets."""
+        return super().get_state() | {"stream": stream_to_array(self.np_random)}
+
+    def set_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """As `LimbEnv.set_state`."""
+        super().set_state(state)
+        self.np_random = stream_from_array(state["stream"])
 
 
 def make(

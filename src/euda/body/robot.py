@@ -93,11 +93,15 @@ def point(model: mujoco.MjModel, data: mujoco.MjData, name: str) -> np.ndarray:
     raise unknown("site, geom or body", name, sorted({n for n in names if n}))
 
 
+def quiet_warnings() -> None:
+    """Have MuJoCo log warnings; by default it writes them into a file in the working directory."""
+    if mujoco.get_mju_user_warning() is None:
+        mujoco.set_mju_user_warning(logging.getLogger("euda").debug)  # steps report those that matter as errors
+
+
 def read_model(path: str | Path) -> mujoco.MjModel:
     """Compile an MJCF file; says in one sentence what is wrong with it."""
-    if mujoco.get_mju_user_warning() is None:
-        # By default MuJoCo writes warnings into a file in the working directory; steps report them as errors anyway.
-        mujoco.set_mju_user_warning(logging.getLogger("euda").debug)
+    quiet_warnings()
     path = Path(path)
     if not path.is_file():
         raise ModelError(f"no model file at {str(path)!r}")

@@ -7,7 +7,6 @@ starts depend on the evaluation's seed and the training step only, so every run 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,11 +21,11 @@ from euda.agents.networks import Networks, mlp_networks
 from euda.agents.sac import SAC
 from euda.agents.segnn import segnn_networks
 from euda.body import tasks
-from euda.body.environment import TaskEnv, make
 from euda.body.layout import Layout
 from euda.config import DDPGConfig
 from euda.errors import EudaError
 from euda.study import storage
+from euda.study.environments import Environment, action_count, make_environment
 from euda.study.run import Run
 from euda.study.settings import RunConfig
 
@@ -37,13 +36,6 @@ Policy = Callable[[Floats], Floats]
 def seeds(seed: int, step: int, episodes: int) -> list[int]:
     """The seeds of the episodes that judge every run at a training step."""
     return np.random.SeedSequence([seed, step]).generate_state(episodes).tolist()
-
-
-def make_environment(config: RunConfig, render_mode: str | None = None, **options: Any) -> TaskEnv:
-    """The environment of a run."""
-    environment = make(config.task, config.features, config.cone, render_mode=render_mode, **options)
-    environment.episode_steps = config.episode_steps
-    return environment
 
 
 class Evaluator:
@@ -57,18 +49,22 @@ class Evaluator:
         """The return of one episode for each seed."""
         environments = self._environments[: len(episode_seeds)]
         observations = np.stack([e.reset(seed=seed)[0] for e, seed in zip(environments, episode_seeds, strict=True)])
-        returns = [0.0] * len(environments)
+        returns, under_way = [0.0] * len(environments), set(range(len(environments)))
         for _ in range(self._steps):
-            actions = policy(observations)
-            for i, environment in enumerate(environments):
-                observations[i], reward, *_ = environment.step(actions[i])
+            actions = policy(observations)  # of all, so that no return depends on how long the others go on
+            for i in sorted(under_way):
+                observations[i], reward, is_terminal, is_truncated, _ = environments[i].step(actions[i])
                 returns[i] += float(reward)
+                if is_terminal or is_truncated:
+                    under_way.remove(i)
+            if not under_way:
+                break
         return returns
 
 
 def make_networks(config: RunConfig, layout: Layout) -> Networks:
     """The makers of actor and critic of a run."""
-    target = tasks.find(config.task).target
+    target = None if config.robot is not None else tasks.find(config.task).target
     if config.network == "segnn" and target is not None:
         return segnn_networks(TwoPoints(layout, target.limb), config.segnn)
     if config.network == "segnn-single":
@@ -90,7 +86,7 @@ def save_policy(run: Run, agent: Agent) -> None:
     storage.write_atomically(run.policy, content)
 
 
-def load_policy(run: Run, environment: TaskEnv) -> tuple[Policy, int]:
+def load_policy(run: Run, environment: Environment) -> tuple[Policy, int]:
     """The policy of a run without noise, and the step it is from."""
     found, _ = run.newest_checkpoint()
     if found is not None:
@@ -99,7 +95,7 @@ def load_policy(run: Run, environment: TaskEnv) -> tuple[Policy, int]:
         actor, step = _stored_actor(run), run.config.steps
     else:
         raise EudaError(f"the run {str(run.folder)!r} has no checkpoint yet: train it a little longer")
-    algorithm = make_algorithm(run.config, environment.layout, int(environment.model.nu))
+    algorithm = make_algorithm(run.config, environment.layout, action_count(environment))
     expected = sum(int(np.prod(shape)) for shape in algorithm.actor.shapes.values())
     if actor is None or actor.shape != (expected,) or actor.dtype != np.float32:
         raise EudaError(f"the policy in {str(run.folder)!r} does not fit its configuration")

@@ -35,6 +35,7 @@ from euda.body import tasks
 from euda.config import AugmentationConfig, DDPGConfig, SACConfig, SEGNNConfig
 from euda.errors import EudaError, unknown
 from euda.study import methods, storage
+from euda.study.robots import is_model
 from euda.study.settings import RunConfig, resolve
 
 AXES = ("steps", "hours")
@@ -210,6 +211,9 @@ def _share(value: Any) -> float:
 def _tasks(value: Any) -> list[str]:
     if not isinstance(value, list) or not value:
         raise EudaError(f"tasks must be a list of tasks, not {value!r}")
+    for name in value:
+        if isinstance(name, str) and is_model(name):
+            raise EudaError(f"a study compares tasks of the table, and {name!r} is a file: use euda train {name}")
     _known("task", value, tasks.TASKS)
     _no_twice("task", value)
     return value

@@ -142,7 +142,7 @@ def check(folder: Path, config: RunConfig) -> None:
                 )
         return
     found = load(folder).config
-    wrong = list(differences(found.to_json(), dataclasses.replace(config, steps=found.steps).to_json()))
+    wrong = list(differences(found.to_json(), config.as_in(found).to_json()))
     if not wrong and (reached := _reached(folder)) > config.steps:
         raise EudaError(f"the run {str(folder)!r} is already at step {reached}, beyond the {config.steps} asked for")
     if wrong:

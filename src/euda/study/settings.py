@@ -18,9 +18,12 @@ from euda.config import AugmentationConfig, DDPGConfig, MLPConfig, ReplayConfig,
 from euda.errors import EudaError, unknown
 from euda.study import methods
 from euda.study.methods import Method
+from euda.study.robots import RobotConfig, changed_parts
 
 FORMAT = 1
 """Of the run folder: raised when a newer euda can no longer go on with an older run."""
+STEPS = 2_000_000
+"""Environment steps of a robot of one's own, unless others are asked for."""
 LEARNING: dict[str, type[DDPGConfig] | type[SACConfig]] = {"ddpg": DDPGConfig, "sac": SACConfig}
 
 
@@ -67,9 +70,12 @@ class RunConfig:
     checkpoint_every: int = 10_000
     segnn: SEGNNConfig | None = None
     """None where the network is a perceptron."""
+    robot: RobotConfig | None = None
+    """None for tasks of the table."""
 
     def __post_init__(self) -> None:
-        tasks.find(self.task)
+        if self.robot is None:
+            tasks.find(self.task)
         if self.cone not in tasks.CONES:
             raise unknown("cone", self.cone, tasks.CONES)
         check_features(self.features)
@@ -79,7 +85,7 @@ class RunConfig:
             raise unknown("network", self.network, methods.NETWORKS)
         if self.network != "mlp":
             object.__setattr__(self, "segnn", self.segnn or SEGNNConfig())
-            _check_graph(self.task, self.features, self.network, self.segnn or SEGNNConfig())
+            _check_graph(self.task, self.features, self.network, self.segnn or SEGNNConfig(), self.robot is not None)
         elif self.segnn is not None:
             raise EudaError(f"the settings of segnn do not belong to network {self.network!r}")
         for name in ("steps", "checkpoint_every", "episode_steps"):
@@ -102,7 +108,7 @@ class RunConfig:
     @property
     def folder_name(self) -> str:
         """A readable folder below the runs' folder: `reacher_hard/rotate-0.25-seed0`."""
-        return f"{self.task}/{self.label.replace(' ', '-')}-seed{self.seed}"
+        return f"{self.task.removesuffix('.xml').replace('/', '-')}/{self.label.replace(' ', '-')}-seed{self.seed}"
 
     @property
     def identity(self) -> str:
@@ -111,12 +117,21 @@ class RunConfig:
         Only what differs from the defaults counts, so a setting that a later euda adds changes no identity.
         """
         content = {key: value for key, value in _changed(self).items() if key != "steps"}
+        if self.robot is not None:
+            content["robot"].pop("path", None)  # it may move; what it holds counts
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, with the format's version."""
         values = {"format": FORMAT, **dataclasses.asdict(self)}
-        return values if self.segnn is not None else {key: value for key, value in values.items() if key != "segnn"}
+        return {key: value for key, value in values.items() if value is not None or key not in ("segnn", "robot")}
+
+    def as_in(self, stored: RunConfig) -> RunConfig:
+        """The same, with what may differ from a stored one taken from there: the steps, and where a file is."""
+        robot = self.robot
+        if robot is not None and stored.robot is not None and None not in (robot.path, stored.robot.path):
+            robot = dataclasses.replace(robot, path=stored.robot.path)
+        return dataclasses.replace(self, steps=stored.steps, robot=robot)
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> RunConfig:
@@ -131,6 +146,7 @@ class RunConfig:
             "replay": ReplayConfig,
             "evaluation": EvaluationConfig,
             **({"segnn": SEGNNConfig} if "segnn" in fields else {}),
+            **({"robot": RobotConfig} if "robot" in fields else {}),
         }
         try:
             nested = {key: kind(**fields[key]) for key, kind in parts.items()}
@@ -152,13 +168,16 @@ def _changed(config: Any) -> dict[str, Any]:
 
 def resolve(task: str, method: Method, share: float | None, *, steps: int | None, seed: int, cone: str | None,
             augmentation: AugmentationConfig, ddpg: DDPGConfig, sac: SACConfig, segnn: SEGNNConfig | None = None,
-            **parts: Any) -> RunConfig:  # fmt: skip
+            robot: RobotConfig | None = None, **parts: Any) -> RunConfig:  # fmt: skip
     """The configuration that a task, a method and overrides amount to, written in one way only.
 
     A share of zero is no augmentation, and parameters that an augmentation does not use are the defaults,
     so that runs which cannot differ have the same identity.
     """
-    row = tasks.find(task)
+    default_cone, default_steps = "default", STEPS
+    if robot is None:
+        row = tasks.find(task)
+        default_cone, default_steps = row.default_cone, row.steps
     share = methods.share_of(method, share)
     name = method.augment if share else "none"
     used = {
@@ -180,19 +199,20 @@ def resolve(task: str, method: Method, share: float | None, *, steps: int | None
         augmentation=AugmentationConfig(name=name, share=share, **kept),
         learning=learning,
         segnn=steerable,
-        cone=row.default_cone if cone is None else cone,
+        cone=default_cone if cone is None else cone,
         seed=seed,
-        steps=row.steps if steps is None else steps,
+        steps=default_steps if steps is None else steps,
+        robot=robot,
         **parts,
     )
 
 
-def _check_graph(task: str, features: str, network: str, segnn: SEGNNConfig) -> None:
+def _check_graph(task: str, features: str, network: str, segnn: SEGNNConfig, is_own: bool) -> None:
     """Refuse a network whose graph is not defined."""
     if features != "limb":
         raise EudaError(f"{network} reads its points out of features 'limb', not {features!r}")
     reachable = [name for name, row in tasks.TASKS.items() if row.target is not None]
-    if network == "segnn" and task not in reachable:
+    if network == "segnn" and (is_own or task not in reachable):
         raise EudaError(
             f"the graph of segnn is defined for tasks with a target ({', '.join(reachable)}), not for {task!r}:"
             " use segnn-single"
@@ -212,7 +232,10 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = ""
     """Where two configurations in JSON differ, readable: `seed: 0 there, 1 asked for`."""
     for key in [*old, *(key for key in new if key not in old)]:
         before, after = old.get(key), new.get(key)
-        if isinstance(before, Mapping) and isinstance(after, Mapping):
+        if f"{prefix}{key}" == "robot.model" and before is not None and after is not None:
+            if parts := changed_parts(before, after):
+                yield f"the robot itself has changed since the run began: its {', '.join(parts)}"
+        elif isinstance(before, Mapping) and isinstance(after, Mapping):
             yield from differences(before, after, f"{prefix}{key}.")
         elif before != after:
             yield f"{prefix}{key}: {before!r} there, {after!r} asked for"

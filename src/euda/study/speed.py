@@ -60,11 +60,11 @@ class Speeds:
 
 def simulate(config: RunConfig) -> float:
     """Seconds for a step of the environment alone, with random actions."""
-    from euda.study.evaluation import make_environment
+    from euda.study.environments import action_count, make_environment
 
     environment, draw = make_environment(config), np.random.default_rng(0)
     environment.reset(seed=0)
-    actions = draw.uniform(-1, 1, (_SIMULATED, int(environment.model.nu))).astype(np.float32)
+    actions = draw.uniform(-1, 1, (_SIMULATED, action_count(environment))).astype(np.float32)
     begin = time.process_time()
     for action in actions:
         environment.step(action)

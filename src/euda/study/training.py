@@ -121,7 +121,7 @@ class Trainer:
         config = run_.config
         self.run, self.config = run_, config
         self.environment = evaluation.make_environment(config)
-        layout, actions = self.environment.layout, int(self.environment.model.nu)
+        layout, actions = self.environment.layout, evaluation.action_count(self.environment)
         self._algorithm = evaluation.make_algorithm(config, layout, actions)
         shares = bandit.SHARES if config.augmentation.name == "rotate-auto" else (config.augmentation.share,)
         self._augmentations = {

@@ -11,9 +11,9 @@ from pathlib import Path
 import imageio_ffmpeg
 import numpy as np
 
-from euda.body.environment import TaskEnv
 from euda.errors import EudaError
 from euda.study import evaluation, storage
+from euda.study.environments import Environment
 from euda.study.evaluation import Policy
 from euda.study.run import Run
 
@@ -42,7 +42,7 @@ def film(
 
 
 def _frames(
-    environment: TaskEnv, policy: Policy, seeds: list[int], stride: int, returns: list[float]
+    environment: Environment, policy: Policy, seeds: list[int], stride: int, returns: list[float]
 ) -> Iterator[np.ndarray]:
     """Every `stride`-th frame of one episode per seed; appends each episode's return."""
     for seed in seeds:
@@ -53,8 +53,10 @@ def _frames(
                 frame = environment.render()
                 if frame is not None:
                     yield frame
-            observation, reward, *_ = environment.step(policy(observation))
+            observation, reward, is_terminal, is_truncated, _ = environment.step(policy(observation))
             total += float(reward)
+            if is_terminal or is_truncated:
+                break
         returns.append(total)
 
 

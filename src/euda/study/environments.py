@@ -1,0 +1,72 @@
+"""Configuration → environment: a task of the table, a robot of one's own, or anybody's Gymnasium environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from euda.body.environment import make
+from euda.body.layout import Layout
+from euda.study import robots
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Box
+
+    from euda.study.settings import RunConfig
+
+
+class Environment(Protocol):
+    """What training, evaluation and films need of an environment."""
+
+    episode_steps: int
+    action_space: Box
+
+    @property
+    def layout(self) -> Layout:
+        """What each entry of the observation is and how it turns."""
+        ...
+
+    @property
+    def control_timestep(self) -> float:
+        """Seconds per step."""
+        ...
+
+    def reset(self, *, seed: int | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+        """Start an episode."""
+        ...
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Apply an action in [-1, 1]."""
+        ...
+
+    def render(self) -> np.ndarray | None:
+        """A frame of the current state."""
+        ...
+
+    def close(self) -> None:
+        """Free what is open."""
+        ...
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        """Everything the future depends on."""
+        ...
+
+    def set_state(self, state: Mapping[str, np.ndarray]) -> Any:
+        """Go on from there."""
+        ...
+
+
+def make_environment(config: RunConfig, render_mode: str | None = None, **options: Any) -> Any:
+    """The environment of a run."""
+    if config.robot is not None:
+        return robots.build(config.robot, config.features, config.cone, config.episode_steps, render_mode, **options)
+    environment = make(config.task, config.features, config.cone, render_mode=render_mode, **options)
+    environment.episode_steps = config.episode_steps
+    return environment
+
+
+def action_count(environment: Environment) -> int:
+    """How many numbers an action is."""
+    return int(environment.action_space.shape[0])
