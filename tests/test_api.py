@@ -33,7 +33,8 @@ def documentation(name: str) -> str:
     for node, following in zip(tree.body, [*tree.body[1:], None], strict=True):
         match node:
             case ast.FunctionDef(name=found) | ast.ClassDef(name=found) if found == attribute:
-                return ast.get_docstring(node) or ""
+                if text := ast.get_docstring(node):  # overloads have none
+                    return text
             case ast.Assign(targets=[ast.Name(id=found)]) | ast.AnnAssign(target=ast.Name(id=found)) if (
                 found == attribute
             ):

@@ -41,15 +41,14 @@ class Turner:
         yaws = self.generator.uniform(0.0, 2 * math.pi, len(rows))
         if self.is_idle or not len(rows):
             return arrays
-        return tuple(self._turned(array, rows, yaws) for array in arrays)
-
-    def _turned(self, array: Any, rows: npt.NDArray[np.int64], yaws: npt.NDArray[np.float64]) -> Any:
-        per_row = yaws.reshape(-1, *[1] * (array.ndim - 2))  # one yaw for all that a row holds
-        if len(rows) == len(array):
-            return self.layout.rotate(array, per_row)
-        result = array_api_compat.array_namespace(array).asarray(array, copy=True)
-        result[rows] = self.layout.rotate(array[rows], per_row)
-        return result
+        xp = array_api_compat.array_namespace(*arrays)
+        # All arrays at once, because on batches of this size the number of calls is what takes time.
+        chosen = xp.stack([array[rows] for array in arrays], axis=1)
+        turned = self.layout.rotate(chosen, yaws.reshape(-1, *[1] * (chosen.ndim - 2)))
+        results = [xp.asarray(array, copy=True) for array in arrays]
+        for position, result in enumerate(results):
+            result[rows] = turned[:, position]
+        return tuple(results)
 
 
 def spread(size: int, share: float) -> npt.NDArray[np.int64]:
