@@ -1,7 +1,7 @@
 # Needs only make and Python 3.11 or 3.12; everything else comes from requirements.lock into .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-extras check lock clean bench bench-peers
+.PHONY: help setup run test test-extras check docs lock clean bench bench-peers
 .DELETE_ON_ERROR:
 
 VENV := .venv
@@ -22,6 +22,7 @@ help:
 	@echo 'make test    all tests (WORKERS=2)'
 	@echo 'make test-extras   tests of what needs more than the lock: PyTorch, Ray, Chromium (in .venv-extras)'
 	@echo 'make check   lint, format and types'
+	@echo 'make docs    the documentation as a site, in build/docs'
 	@echo 'make lock    recompute requirements.lock from pyproject.toml (needs uv; LOCK_FLAGS=--upgrade for newer versions)'
 	@echo 'make bench   training speed beside other programs (make bench-peers installs those) and the machine'
 	@echo 'make clean   remove .venv and caches'
@@ -75,6 +76,10 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+docs: setup
+	JAX_PLATFORMS=cpu $(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going -d build/doctrees docs build/docs
+	@echo 'open build/docs/index.html'
 
 lock:
 	$(UV) pip compile pyproject.toml --group dev --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
