@@ -6,15 +6,29 @@ The string under a field is its help text on the command line.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
 from euda.errors import EudaError, unknown
 
-AUGMENTATIONS = ("none", "rotate", "gaussian", "scale", "rotate-auto")
+AUGMENTATIONS = {
+    "none": "euda.replay.augmentation:nothing",
+    "rotate": "euda.replay.augmentation:rotation",
+    "gaussian": "euda.replay.augmentation:gaussian",
+    "scale": "euda.replay.augmentation:scaling",
+    "rotate-auto": "euda.replay.augmentation:rotation",  # with the share of the moment
+}
+"""By name, the function that makes the change, as `module:function`. A new augmentation is a new row."""
 PARITIES = ("paper", "axial")
+
+
+def named(place: str) -> Any:
+    """What a row of a table names as `module:function`; loaded only now, because tables are read by every command."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _require(holds: bool, name: str, value: object, rule: str) -> None:

@@ -17,6 +17,7 @@ from euda.body.morphology import Morphology, from_model
 from euda.body.observation import Observer, check_features, limb_paper_readings, limb_readings
 from euda.body.readings import Make
 from euda.body.robot import Robot, Target
+from euda.config import named
 from euda.errors import unknown
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Task:
     is_3d_variant: bool = False
     steps: int = 2_000_000
     """Environment steps of the published protocol."""
+    loader: str = ""
+    """`module:function` from a RandomState to a dm_control environment; by default dm_control's own of these names."""
 
     @property
     def default_cone(self) -> Cone:
@@ -192,7 +195,10 @@ def load(name: str, cone: str | None = None, random: np.random.RandomState | Non
 
     row = find(name)
     random = np.random.RandomState() if random is None else random
-    environment = models.load(row.domain, random) if row.is_3d_variant else suite.load(row.domain, row.task, random)
+    if row.loader:
+        environment = named(row.loader)(random)
+    else:
+        environment = models.load(row.domain, random) if row.is_3d_variant else suite.load(row.domain, row.task, random)
     set_cone(environment.physics.model.ptr, row.default_cone if cone is None else cone)
     return environment
 

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 
 from euda.body.layout import Layout
-from euda.config import AugmentationConfig
+from euda.config import AUGMENTATIONS, AugmentationConfig, named
 from euda.errors import EudaError
 from euda.replay.buffer import Transition
 from euda.replay.draws import normal, uniform
@@ -36,16 +36,10 @@ Change = Callable[[jax.Array, Any, Any], tuple[Any, Any]]
 
 def make_augmentation(config: AugmentationConfig, layout: Layout | None = None) -> Augmentation:
     """The augmentation that `config` names; `rotate` needs the layout of the observations."""
-    if config.name == "none" or config.share == 0:
+    if config.share == 0:
         return unchanged
-    if config.name in ("rotate", "rotate-auto"):  # the second, with the share of the moment
-        turn = _rotation(layout)
-        return unchanged if turn is None else _on_share(config.share, turn)
-    if config.name == "gaussian":
-        stddev = config.stddev
-        return _on_share(config.share, _noise(config.same_noise, lambda key, s: s + stddev * normal(key, s.shape)))
-    low, high = config.low, config.high
-    return _on_share(config.share, _noise(config.same_noise, lambda key, s: s * uniform(key, s.shape, low, high)))
+    change: Change | None = named(AUGMENTATIONS[config.name])(config, layout)
+    return unchanged if change is None else _on_share(config.share, change)
 
 
 def unchanged(key: jax.Array, batch: Transition) -> Transition:
@@ -54,8 +48,17 @@ def unchanged(key: jax.Array, batch: Transition) -> Transition:
     return batch
 
 
-def _rotation(layout: Layout | None) -> Change | None:
+# -- a maker for each row of AUGMENTATIONS: (config, layout) → the change, or None where there is none -------
+
+
+def nothing(config: AugmentationConfig, layout: Layout | None) -> None:
+    """No change."""
+    del config, layout
+
+
+def rotation(config: AugmentationConfig, layout: Layout | None) -> Change | None:
     """Turning by a layout; None where no entry of it turns, as with the joint features of planar robots."""
+    del config
     if layout is None:
         raise EudaError("the augmentation 'rotate' needs the layout of the observations")
     if not layout.turns:
@@ -66,6 +69,20 @@ def _rotation(layout: Layout | None) -> Change | None:
         return layout.rotate(observation, yaw), layout.rotate(next_observation, yaw)
 
     return turn
+
+
+def gaussian(config: AugmentationConfig, layout: Layout | None) -> Change:
+    """Adding noise to every entry."""
+    del layout
+    stddev = config.stddev
+    return _noise(config.same_noise, lambda key, s: s + stddev * normal(key, s.shape))
+
+
+def scaling(config: AugmentationConfig, layout: Layout | None) -> Change:
+    """Multiplying every entry by a factor of its own."""
+    del layout
+    low, high = config.low, config.high
+    return _noise(config.same_noise, lambda key, s: s * uniform(key, s.shape, low, high))
 
 
 def _noise(same: bool, perturb: Callable[[jax.Array, Any], Any]) -> Change:
