@@ -40,3 +40,32 @@ def yaw_between(layout: Layout, before: np.ndarray, after: np.ndarray) -> float:
             pairs += zip(*planes, strict=True)
     start, end = max(pairs, key=lambda pair: abs(pair[0]))
     return float(np.angle(end / start))
+
+
+def assert_turned(layout: Layout, stored, sampled, share: float) -> np.ndarray:
+    """`sampled` is `stored` (pairs of observation and next observation, [B, dim] each) with a share of rows turned.
+
+    Returns the yaws. They are read off the arrays, so nothing is assumed about where they came from; each row is
+    held against `Layout.rotate`, and against matrices written a second time.
+    """
+    stored, sampled = ([np.asarray(array, np.float64) for array in pair] for pair in (stored, sampled))
+    moved = np.flatnonzero([not np.array_equal(a, b) for a, b in zip(stored[0], sampled[0], strict=True)])
+    assert len(moved) == round(share * len(stored[0]))
+    still = np.setdiff1d(np.arange(len(stored[0])), moved)
+    for before, after in zip(stored, sampled, strict=True):
+        assert np.array_equal(before[still], after[still])
+    yaws = np.array([yaw_between(layout, stored[0][row], sampled[0][row]) for row in moved])
+    for before, after in zip(stored, sampled, strict=True):
+        tolerance = 1e-5 * max(1.0, np.abs(before).max())
+        np.testing.assert_allclose(after[moved], layout.rotate(before[moved], yaws), atol=tolerance)
+        by_hand = [turned_by_hand(layout, before[row], yaw) for row, yaw in zip(moved, yaws, strict=True)]
+        np.testing.assert_allclose(after[moved], np.reshape(by_hand, after[moved].shape), atol=tolerance)
+    return yaws
+
+
+def assert_uniform(yaws: np.ndarray) -> None:
+    """Yaws go all the way round: about as many in each quarter, and no mean direction."""
+    assert len(yaws) >= 200
+    quarters = np.bincount(np.floor(np.mod(yaws, 2 * np.pi) / (np.pi / 2)).astype(int) % 4, minlength=4)
+    assert quarters.min() > len(yaws) / 8
+    assert abs(np.exp(1j * yaws).mean()) < 4 / np.sqrt(len(yaws))
