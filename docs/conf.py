@@ -32,6 +32,7 @@ default_role = "code"  # docstrings write `name` for code
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
+autodoc_mock_imports = ["stable_baselines3", "tensordict", "torch", "torchrl"]  # extras: not in the lock
 python_use_unqualified_type_names = True
 maximum_signature_line_length = 90
 add_module_names = False

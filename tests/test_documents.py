@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import tyro
 
+import euda.testing
 from euda import METHODS, TASKS, cli
 from euda.config import AUGMENTATIONS
 
@@ -205,6 +206,14 @@ def test_figures_show_what_the_text_says():
     figure = figures.limbs()
     assert figure.legends[0].get_texts()[0].get_text().startswith("position")
     figures.plt.close(figure)
+
+
+def test_reference_has_every_public_name():
+    page = (ROOT / "docs" / "api.md").read_text("utf-8")
+    shown = set(re.findall(r"^\.\. auto\w+:: ([\w.]+)$", page, re.MULTILINE))
+    own = [name for name, value in vars(euda.testing).items() if getattr(value, "__module__", "") == "euda.testing"]
+    wanted = {f"euda.{name}" for name in euda.__all__} | {f"euda.testing.{name}" for name in own if name[0] != "_"}
+    assert wanted - shown == set()
 
 
 def test_site_builds_without_warnings(tmp_path):
