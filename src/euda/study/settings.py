@@ -99,6 +99,11 @@ class RunConfig:
         return methods.name_of(Method(self.agent, self.features, self.augmentation.name, self.network))
 
     @property
+    def ends_early(self) -> bool:
+        """Whether episodes may be shorter than their number of steps."""
+        return self.robot is not None and (self.robot.env is not None or self.robot.fall_below is not None)
+
+    @property
     def label(self) -> str:
         """Method, parity if it is not the paper's, and share, readable: `rotate 0.25`, `segnn axial`."""
         share = f" {self.augmentation.share:.4g}" if self.augmentation.name not in ("none", "rotate-auto") else ""

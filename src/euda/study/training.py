@@ -131,7 +131,8 @@ class Trainer:
         self.evaluator = evaluation.Evaluator(config, config.evaluation.episodes)
         replay = config.replay
         # Two checkpoints back must stay readable; an episode's first observation takes a slot of its own.
-        slots = config.checkpoint_every + config.checkpoint_every // config.episode_steps + 2
+        episodes = config.checkpoint_every // (1 if config.ends_early else config.episode_steps)
+        slots = config.checkpoint_every + episodes + 2
         self.buffer = ReplayBuffer(
             layout.dim,
             actions,
