@@ -119,7 +119,7 @@ def counts() -> Figure:
     axes.set_yticks(rows, list(TASKS))
     axes.set(xlabel="entries of the observation")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9, loc="upper right", bbox_to_anchor=(1.0, 0.97))
+    figure.legend(frameon=False, fontsize=9, loc="outside lower center", ncols=2)
     return figure
 
 
