@@ -20,7 +20,18 @@ PINNED = re.compile(
 )
 # A folder of one person's or one machine's; not a part of a web address.
 MACHINE_PATH = re.compile(r"(?<![\w.:/~-])/(?:home|root|work|Users)/\w")
-ELSEWHERE = {".git", ".venv", "__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis", "build", "dist", "runs"}
+ELSEWHERE = {
+    ".git",
+    ".venv",
+    ".venv-extras",
+    "__pycache__",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".hypothesis",
+    "build",
+    "dist",
+    "runs",
+}
 
 
 def lock() -> list[re.Match[str]]:
