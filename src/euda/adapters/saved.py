@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import gymnasium
@@ -75,7 +75,11 @@ class SavedEnvironment:
         self.episode_steps = episode_steps or spec.max_episode_steps or EPISODE_STEPS
         # Our own count of steps replaces Gymnasium's limit, so that it is saved and can be chosen.
         quiet_warnings()
-        made = gymnasium.make(spec, max_episode_steps=-1, disable_env_checker=True)
+        try:
+            made = gymnasium.make(spec, max_episode_steps=-1, disable_env_checker=True)
+        except Exception as error:  # anything may happen in an environment of theirs
+            said = " ".join(str(error).split())
+            raise EudaError(f"environment {spec.id!r} cannot be made: {type(error).__name__}: {said}") from error
         self._env = LimbObservation(made, direction, target, limb, sensors, allow_loops)
         self.robot, self._base = self._env.robot, made.unwrapped
         self.model: mujoco.MjModel = self.robot.model
@@ -182,7 +186,7 @@ def _actions(name: str, space: Any) -> tuple[Box, np.ndarray, np.ndarray]:
     return Box(-1.0, 1.0, space.shape, np.float32), (high + low) / 2, (high - low) / 2
 
 
-def is_saved_exactly(make: Any, steps: int = 25, seed: int = 0) -> bool:
+def is_saved_exactly(make: Callable[[], SavedEnvironment], steps: int = 25, seed: int = 12345) -> bool:
     """Whether a fresh environment goes on from a saved state bit by bit, over the end of an episode and beyond."""
     first, second = make(), make()
     draw = np.random.default_rng(seed)

@@ -353,7 +353,6 @@ class ModelEnv(LimbEnv):
 
     def _initialise(self, seed: int | None) -> None:
         self._start(self.np_random)
-        self._warnings[:] = 0
 
     def get_state(self) -> State:
         """As `LimbEnv.get_state`, with the stream of resets."""

@@ -121,10 +121,12 @@ def stamp(subject: Subject) -> str:
 
 
 def certificates(sources: tuple[Source, ...], runs: Path, say: Say) -> list[dict[str, Any]]:
-    """The certificate of every task, for its limbs and for whatever features are turned; made once and kept."""
+    """The certificate of every task of the table, for its limbs and whatever features are turned; made once, kept."""
     wanted: dict[tuple[str, str, str], None] = {}
     for source in sources:
         config = source.planned.config
+        if config.robot is not None:  # its file may be elsewhere, and its code is not ours to run
+            continue
         wanted[config.task, "limb", config.cone] = None
         if config.augmentation.name.startswith("rotate"):
             wanted[config.task, config.features, config.cone] = None
