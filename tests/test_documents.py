@@ -4,7 +4,6 @@ import contextlib
 import importlib
 import importlib.util
 import io
-import itertools
 import re
 import shlex
 import subprocess
@@ -14,40 +13,14 @@ from pathlib import Path
 
 import pytest
 import tyro
+from documents import PAGES, ROOT, fenced, python_blocks
 
 import euda.testing
 from euda import METHODS, TASKS, cli
 from euda.config import AUGMENTATIONS
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FILE = re.compile(r"# src/(euda/[\w/]+)\.py\n")
 NUMBER = re.compile(r"\b\d[\d.]*(?:e[+-]\d+)?\b")
-
-
-def fenced(text: str) -> list[tuple[str, str]]:
-    """Language and content of every block of a document, in order."""
-    blocks: list[tuple[str, list[str]]] = []
-    is_open = False
-    for line in text.splitlines(keepends=True):
-        if line.startswith("```"):
-            is_open = not is_open
-            if is_open:
-                blocks.append((line[3:].strip(), []))
-        elif is_open:
-            blocks[-1][1].append(line)
-    assert not is_open, "a block is not closed"
-    return [(language, "".join(lines)) for language, lines in blocks]
-
-
-def python_blocks(text: str) -> list[tuple[str, str]]:
-    """Every Python block with the text block after it, which is what it prints."""
-    blocks = [*fenced(text), ("", "")]
-    return [
-        (code, printed if after == "text" else "")
-        for (language, code), (after, printed) in itertools.pairwise(blocks)
-        if language == "python"
-    ]
 
 
 def sections(page: Path) -> list[list[tuple[str, str]]]:
