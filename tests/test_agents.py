@@ -55,7 +55,7 @@ class Linear:
 LINEAR = Networks(
     lambda features, outputs: Linear((features,), outputs), lambda features, actions: Linear((features, actions), 1)
 )
-SMALL = mlp_networks(MLPConfig(hidden_size=16))
+SMALL = mlp_networks(MLPConfig(hidden_size=32))
 FAST: dict[str, Any] = {"learning_rate": 3e-3, "target_rate": 0.1}
 
 
@@ -403,6 +403,25 @@ def test_exploration() -> None:
 
 
 # -- networks ------------------------------------------------------------------------------------------
+
+
+def test_gradients_of_our_own_are_those_of_jax() -> None:
+    """The products with gradients of their own, against JAX's derivative of the plain formula, for every argument."""
+
+    def plain(params: dict[str, Any], s: Any, a: Any) -> Any:
+        x = jnp.maximum(jnp.concatenate([s, a], -1) @ params["w0"] + params["b0"], 0)
+        x = jnp.maximum(x @ params["w1"] + params["b1"], 0)
+        return x @ params["w2"] + params["b2"]
+
+    network, draw = MLP((5, 3), 2, MLPConfig(hidden_size=16)), np.random.default_rng(0)
+    params = {name: draw.normal(size=shape).astype(np.float32) for name, shape in network.shapes.items()}
+    s, a, weight = (draw.normal(size=(7, n)).astype(np.float32) for n in (5, 3, 2))
+    ours, jax_ones = (
+        jax.grad(lambda *x, f=f: jnp.sum(weight * f(*x)), argnums=(0, 1, 2))(params, s, a)
+        for f in (network.apply, plain)
+    )
+    for mine, other in zip(jax.tree.leaves(ours), jax.tree.leaves(jax_ones), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
 
 
 def test_mlp_is_the_papers() -> None:

@@ -90,6 +90,47 @@ def orthogonal(key: jax.Array, shape: tuple[int, int], gain: float = 1.0) -> npt
     return np.ascontiguousarray(gain * (q if shape == tall else q.T), np.float32)
 
 
+# Products whose gradients XLA computes slowly on CPUs, with gradients of our own: together 6 % of an update.
+
+
+@jax.custom_vjp
+def joint_product(inputs: tuple[Any, ...], w: Any) -> Any:
+    """The inputs [B, n_i] side by side, times w [sum n_i, out].
+
+    Each input gets its gradient by a product of its own, so that those which nobody asks for are never computed: an
+    actor needs that of the action, a few columns beside all the features.
+    """
+    return jnp.concatenate(inputs, axis=-1) @ w
+
+
+def _joint_forward(inputs: tuple[Any, ...], w: Any) -> tuple[Any, Any]:
+    return joint_product(inputs, w), (inputs, w)
+
+
+def _joint_backward(kept: Any, dy: Any) -> tuple[Any, Any]:
+    inputs, w = kept
+    parts = jnp.split(w, np.cumsum([x.shape[-1] for x in inputs])[:-1])
+    return tuple(dy @ part.T for part in parts), jnp.concatenate(inputs, axis=-1).T @ dy
+
+
+joint_product.defvjp(_joint_forward, _joint_backward)
+
+
+@jax.custom_vjp
+def narrow_product(x: Any, w: Any) -> Any:
+    """The product of x [B, in] and w [in, out], for few outputs."""
+    return x @ w
+
+
+def _narrow_backward(kept: Any, dy: Any) -> tuple[Any, Any]:
+    x, w = kept
+    # xᵀ dy as (dyᵀ x)ᵀ: turning the narrow matrix first makes it fast, and the barrier keeps XLA from undoing it
+    return dy @ w.T, (jax.lax.optimization_barrier(dy.T) @ x).T
+
+
+narrow_product.defvjp(lambda x, w: (x @ w, (x, w)), _narrow_backward)
+
+
 @dataclasses.dataclass(frozen=True)
 class MLP:
     """Dense layers with ReLU between them; its inputs are concatenated.
@@ -128,11 +169,11 @@ class MLP:
 
     def apply(self, params: Params, *inputs: Any) -> Any:
         """[B, …] inputs to [B, outputs]."""
-        x = inputs[0] if len(inputs) == 1 else jnp.concatenate(inputs, axis=-1)
-        for i in range(self._layers - 1):
-            x = jnp.maximum(x @ params[f"w{i}"] + params[f"b{i}"], 0)
-        last = self._layers - 1
-        return x @ params[f"w{last}"] + params[f"b{last}"]
+        x = joint_product(inputs, params["w0"]) + params["b0"]
+        for i in range(1, self._layers):
+            product = narrow_product if i == self._layers - 1 else jnp.matmul
+            x = product(jnp.maximum(x, 0), params[f"w{i}"]) + params[f"b{i}"]
+        return x
 
     def apply_numpy(self, params: Params, observations: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """The same for one observation [dim] or many [B, dim], in NumPy."""
