@@ -1,5 +1,7 @@
 """Tables, figures and the page, from runs with made-up returns."""
 
+import base64
+import gzip
 import http.client
 import json
 import re
@@ -125,7 +127,10 @@ def test_a_study_without_any_run_still_has_a_report(tmp_path):
 
 def test_the_page_is_whole_and_loads_nothing(gathered):
     text = page.build(gathered)
-    ours = text.replace(page.plotly.offline.get_plotlyjs(), "")
+    packed = re.search(r'<script type="text/plain" id="plotly">([^<]+)</script>', text)
+    assert gzip.decompress(base64.b64decode(packed[1])).decode() == page.plotly.offline.get_plotlyjs()
+    ours = text.replace(packed[1], "")
+    assert not re.search(r"<script>[^<]*Plotly", ours)  # nothing may run before it is unpacked
     assert not re.search(r"""(?:src|href)\s*=\s*["']?(?!data:)[^"'\s>]*//""", ours)
     assert "Compared &lt;b&gt;&amp;&lt;/b&gt; drawn" in ours
     assert "<img" not in ours

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from euda.study.table import Curve, Table
 WINDOWS = (1, 3, 5, 9, 15)
 """Evaluations that a smoothed line is the mean of."""
 _FONT = "system-ui, -apple-system, Segoe UI, Roboto, Arial, sans-serif"
+LATER = "text/later"
+"""The type of scripts that run once plotly.js is unpacked."""
 _CONFIG = {"responsive": True, "displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
 
 
@@ -107,9 +110,10 @@ def _layout(x: str, y: str, meta: dict[str, Any]) -> go.Layout:
 
 
 def _part(figure: go.Figure, name: str) -> str:
-    return plotly.io.to_html(
+    part = plotly.io.to_html(
         figure, config=_CONFIG, include_plotlyjs=False, full_html=False, div_id=name, default_height="100%"
     )
+    return re.sub(r"<script[^>]*>", f'<script type="{LATER}">', part)
 
 
 def _clear(colour: str) -> str:
