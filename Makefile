@@ -20,7 +20,7 @@ help:
 	@echo 'make setup   create .venv with euda in it (PYTHON=... chooses the interpreter)'
 	@echo 'make run     train the reacher until it hits its target, then show its learning curve and a video (some minutes)'
 	@echo 'make test    all tests (WORKERS=2)'
-	@echo 'make test-extras   tests of what needs more than the lock: PyTorch, Ray, Chromium (in .venv-extras)'
+	@echo 'make test-extras   tests of what needs more than the lock: Stable-Baselines3, SBX, TorchRL, Minari, Ray, Chromium (in .venv-extras)'
 	@echo 'make check   lint, format and types'
 	@echo 'make docs    the documentation as a site, in build/docs'
 	@echo 'make lock    recompute requirements.lock from pyproject.toml (needs uv; LOCK_FLAGS=--upgrade for newer versions)'
@@ -53,12 +53,17 @@ run: setup
 test: setup
 	JAX_PLATFORMS=cpu $(BIN)/pytest -q -n $(WORKERS)
 
-# PyTorch is installed exactly so, and first: a plain `torch` would bring gigabytes of CUDA packages along.
+# PyTorch is installed exactly so, and first: a plain `torch` would bring gigabytes of CUDA packages along. The rest may
+# add to what the lock has installed, but not change it: its versions are the constraints.
 # The report's page is tested in Debian's chromium; Playwright only drives it and downloads no browser.
+EXTRAS := 'stable-baselines3==2.9.2' 'sbx-rl==0.28.0' 'torchrl==0.14.1' 'tensordict==0.14.3' 'minari==0.5.4' 'h5py>=3.11,<4' \
+  'ray>=2.40,<3' 'playwright>=1.50,<2'
+
 test-extras:
 	@$(MAKE) --no-print-directory setup VENV=.venv-extras
-	@.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	@.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check 'ray>=2.40,<3' 'playwright>=1.50,<2'
+	@sed -n 's/^\([a-z0-9-]*==[^\]*\) \\$$/\1/p' requirements.lock > .venv-extras/constraints.txt
+	@.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-extras/constraints.txt torch==2.13.0
+	@.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-extras/constraints.txt torch==2.13.0 $(EXTRAS)
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } >/dev/null
 	JAX_PLATFORMS=cpu .venv-extras/bin/pytest -q tests_extras
 

@@ -7,12 +7,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from playwright import sync_api
+from study_files import COMPARED, invent, write
 
-sync_api = pytest.importorskip("playwright.sync_api")
-from study_files import COMPARED, invent, write  # noqa: E402
-
-from euda.study import plan, report, serve  # noqa: E402
-from euda.study.record import Study  # noqa: E402
+from euda.study import plan, report, serve
+from euda.study.record import Study
 
 SHOTS = os.environ.get("EUDA_SCREENSHOTS")
 """A folder for screenshots to look at."""

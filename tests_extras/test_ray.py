@@ -9,17 +9,17 @@ import pytest
 
 # Nothing is sent anywhere; and the switch that keeps Ray on loopback on other systems does so here too.
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-ray = pytest.importorskip("ray")
-from ray.cluster_utils import Cluster  # noqa: E402
-from study_files import TINY, content, write  # noqa: E402
+import ray
+from ray.cluster_utils import Cluster
+from study_files import TINY, content, write
 
-from euda import cli  # noqa: E402
-from euda.errors import EudaError  # noqa: E402
-from euda.study import plan, record, run  # noqa: E402
-from euda.study.launch import Interruption, Launch  # noqa: E402
-from euda.study.local_engine import LocalEngine  # noqa: E402
-from euda.study.ray_engine import RayEngine  # noqa: E402
-from euda.study.record import Study  # noqa: E402
+from euda import cli
+from euda.errors import EudaError
+from euda.study import plan, record, run
+from euda.study.launch import Interruption, Launch
+from euda.study.local_engine import LocalEngine
+from euda.study.ray_engine import RayEngine
+from euda.study.record import Study
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
