@@ -1,7 +1,7 @@
 # Needs only make and Python 3.11 or 3.12; everything else comes from requirements.lock into .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-extras check docs lock clean bench bench-peers
+.PHONY: help setup run test test-extras check docs results lock clean bench bench-peers
 .DELETE_ON_ERROR:
 
 VENV := .venv
@@ -21,6 +21,7 @@ help:
 	@echo 'make run     train the reacher until it hits its target, then show its learning curve and a video (some minutes)'
 	@echo 'make test    all tests (WORKERS=2)'
 	@echo 'make test-extras   tests of what needs more than the lock: Stable-Baselines3, SBX, TorchRL, Minari, Ray, Chromium (in .venv-extras)'
+	@echo 'make results   rebuild the figures, pages and tables of results/ from the raw data there'
 	@echo 'make check   lint, format and types'
 	@echo 'make docs    the documentation as a site, in build/docs'
 	@echo 'make lock    recompute requirements.lock from pyproject.toml (needs uv; LOCK_FLAGS=--upgrade for newer versions)'
@@ -76,6 +77,9 @@ bench-peers: setup
 
 bench: setup
 	$(BIN)/python benchmarks/training.py
+
+results: setup
+	$(BIN)/python results/build.py
 
 check: setup
 	$(BIN)/ruff check .

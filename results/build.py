@@ -1,0 +1,86 @@
+"""Rebuilds every figure, page and table of `results/` from the raw data beside it: `make results`.
+
+Reads `results/<study>/*.toml` and `results/<study>/runs`, writes the study's report next to them and the table of
+numbers into `results/README.md`, between its two markers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from euda.study import report
+from euda.study.statistics import Interval
+from euda.study.summary import Row
+
+RESULTS = Path(__file__).resolve().parent
+BEGIN, END = "<!-- numbers: written by results/build.py -->\n", "<!-- end of numbers -->"
+
+
+def studies() -> list[Path]:
+    """The TOML of every study that has results."""
+    return sorted(path for path in RESULTS.glob("*/*.toml") if (path.parent / "runs").is_dir())
+
+
+def gather(study: Path, with_certificates: bool = True) -> report.Report:
+    """What there is of a study."""
+    subject = report.find(study, study.parent / "runs")
+    return report.gather(subject, lambda sentence: print(f"  {sentence}"), with_certificates)
+
+
+def tables(reports: dict[str, report.Report]) -> str:
+    """A section of Markdown for each study."""
+    return "\n".join(line for name, found in reports.items() for line in _table(name, found))
+
+
+def _table(name: str, found: report.Report) -> Iterator[str]:
+    yield f"### {found.title}\n"
+    yield f"[Report]({name}/report.html) · [curves]({name}/curves-steps.png) · [raw data]({name}/runs)\n"
+    yield "| task | method | seeds | at step | return, 95 % interval | area under curve | steps to reach | steps/s |"
+    yield "|---|---|---|---|---|---|---|---|"
+    yield from (_row(row) for row in found.summary.rows)
+    yield ""
+
+
+def _row(row: Row) -> str:
+    seeds = f"{row.runs} of {row.planned}"
+    if row.final is None or row.step is None:
+        return f"| {row.task} | {row.curve} | {seeds} | – | not run | – | – | – |"
+    reach = f"{row.reached} of {row.runs} reached {row.goal:.0f}"
+    if row.reach_steps:
+        reach += f", after {row.reach_steps:.0f} (median)"
+    speed = "–" if row.speed is None else f"{row.speed:.0f}"
+    return (
+        f"| {row.task} | {row.curve} | {seeds} | {row.step} | {_interval(row.final)} | {_interval(row.area)} | {reach}"
+        f" | {speed} |"
+    )
+
+
+def _interval(found: Interval | None) -> str:
+    if found is None:
+        return "–"
+    return f"{found.value:.0f}" + (f" ({found.low:.0f} to {found.high:.0f})" if found.is_known else " (one seed)")
+
+
+def put(text: str, page: str) -> str:
+    """The page with the tables between its markers."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+
+
+def main() -> None:
+    reports = {}
+    for study in studies():
+        print(study.parent.name)
+        reports[study.parent.name] = found = gather(study)
+        report.write(found, study.parent)
+    readme = RESULTS / "README.md"
+    readme.write_text(put(tables(reports), readme.read_text("utf-8")), "utf-8")
+    print(f"rebuilt {len(reports)} studies")
+    sys.exit(0 if reports else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Copies what is worth keeping of a study's runs: configuration, numbers and machine of each, and no replay.
+
+    python results/collect.py studies/evidence-reacher.toml runs
+
+The study goes to `results/reacher`; runs that have no evaluation after the first step yet are left out. Copying again
+later brings what is new. `--policy rotate --seed 0` keeps the policy of that finished run in `results/policies` too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+from euda import evaluate
+from euda.study import plan, run, storage
+from euda.study.record import Study
+
+RESULTS = Path(__file__).resolve().parent
+KEPT = ("config.json", "metrics.jsonl", "provenance.json")
+EPISODES = 100
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", type=Path, help="the study's TOML")
+    parser.add_argument("runs", type=Path, help="the folder of its runs")
+    parser.add_argument("--policy", help="keep the policy of this method for each task")
+    parser.add_argument("--seed", type=int, default=0, help="of the policy")
+    options = parser.parse_args()
+    study = Study(plan.load(options.study), options.runs)
+    target = RESULTS / options.study.stem.removeprefix("evidence-")
+    target.mkdir(exist_ok=True)
+    shutil.copyfile(options.study, target / options.study.name)
+    copied = 0
+    for planned in study.plan.runs:
+        folder = study.folder_of(planned)
+        if not (folder / run.CONFIG).is_file() or run.status(run.load(folder)).step == 0:
+            continue
+        place = target / "runs" / folder.relative_to(options.runs)
+        place.mkdir(parents=True, exist_ok=True)
+        for name in KEPT:
+            shutil.copyfile(folder / name, place / name)
+        copied += 1
+        if options.policy == planned.config.method and options.seed == planned.config.seed:
+            keep_policy(folder, RESULTS / "policies" / planned.config.task)
+    print(f"{target.name}: {copied} of {len(study.plan.runs)} runs")
+
+
+def keep_policy(folder: Path, place: Path) -> None:
+    """The policy with its configuration, and its return over episodes that no training saw."""
+    if not run.status(run.load(folder)).is_finished:
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    for name in ("config.json", "policy.safetensors"):
+        shutil.copyfile(folder / name, place / name)
+    returns = evaluate(place, episodes=EPISODES)
+    storage.write_json(place / "return.json", {"episodes": EPISODES, "mean": sum(returns) / EPISODES,
+                                               "lowest": min(returns), "highest": max(returns)})  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
