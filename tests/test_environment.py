@@ -214,3 +214,10 @@ def test_copies_are_refused_and_states_are_checked():
         env.set_state({key: value for key, value in env.get_state().items() if key != "steps"})
     with pytest.raises(SimulationError, match="an action is 18 numbers, not"):
         env.step(["a"] * 18)
+
+
+def test_seeds_of_any_size_start_an_episode_again():
+    env = euda.make("reacher_hard")
+    first, second, again = (env.reset(seed=seed)[0] for seed in (2**63 + 5, 2**63 + 6, 2**63 + 5))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, second)

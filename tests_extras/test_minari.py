@@ -13,8 +13,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # Minari's, about metadata
 def test_a_dataset_comes_back_with_turned_copies(tmp_path, monkeypatch):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     env = minari.DataCollector(euda.make("hopper3d_hop", seed=0))
-    for seed, length in enumerate([7, 5]):
-        env.reset(seed=seed)
+    for length in (7, 5):
+        env.reset()
         for _ in range(length):
             env.step(env.action_space.sample())
     dataset = env.create_dataset("hopper/random-v0")

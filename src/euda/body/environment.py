@@ -284,10 +284,12 @@ class TaskEnv(LimbEnv):
 
 
 def _random(seed: int | None) -> np.random.RandomState:
+    """The generator that dm_control wants. It takes 32 bits; Gymnasium allows more, and Minari draws 64."""
     try:
-        return np.random.RandomState(seed)
+        is_long = seed is not None and seed >= 2**32
+        return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(seed)) if is_long else seed)
     except (ValueError, TypeError):
-        raise EudaError(f"a seed is a whole number from 0 to 2**32 - 1, not {seed!r}") from None
+        raise EudaError(f"a seed is a whole number of at least 0, not {seed!r}") from None
 
 
 class ModelEnv(LimbEnv):
