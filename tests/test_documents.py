@@ -17,7 +17,7 @@ from documents import PAGES, ROOT, fenced, python_blocks
 
 import euda.testing
 from euda import METHODS, TASKS, cli
-from euda.config import AUGMENTATIONS
+from euda.config import AGENTS, AUGMENTATIONS
 
 FILE = re.compile(r"# src/(euda/[\w/]+)\.py\n")
 NUMBER = re.compile(r"\b\d[\d.]*(?:e[+-]\d+)?\b")
@@ -41,7 +41,7 @@ EXAMPLES = [
 @pytest.fixture
 def tables():
     """Rows and files that an example adds are taken away again."""
-    before = [(table, dict(table)) for table in (TASKS, METHODS, AUGMENTATIONS)]
+    before = [(table, dict(table)) for table in (TASKS, METHODS, AUGMENTATIONS, AGENTS)]
     modules = set(sys.modules)
     yield
     for table, rows in before:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import tyro
 
@@ -185,6 +185,20 @@ class SACConfig(LearningConfig):
             self.log_stddev_low,
             f"below log_stddev_high ({self.log_stddev_high!r})",
         )
+
+
+class AgentRow(NamedTuple):
+    """An agent: where its learning rule is, as `module:class`, and the settings it takes."""
+
+    rule: str
+    settings: type[LearningConfig]
+
+
+AGENTS = {
+    "ddpg": AgentRow("euda.agents.ddpg:DDPG", DDPGConfig),
+    "sac": AgentRow("euda.agents.sac:SAC", SACConfig),
+}
+"""By name. A new agent is a new row; its rule is made by `make(features, actions, settings, networks)`."""
 
 
 @dataclasses.dataclass(frozen=True)

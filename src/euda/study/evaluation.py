@@ -15,14 +15,12 @@ import safetensors
 import safetensors.numpy
 
 from euda.agents.agent import Agent, Algorithm, Floats, Program
-from euda.agents.ddpg import DDPG
 from euda.agents.graph import OnePoint, TwoPoints
 from euda.agents.networks import Networks, mlp_networks
-from euda.agents.sac import SAC
 from euda.agents.segnn import segnn_networks
 from euda.body import tasks
 from euda.body.layout import Layout
-from euda.config import DDPGConfig
+from euda.config import AGENTS, named
 from euda.errors import EudaError
 from euda.study import storage
 from euda.study.environments import Environment, action_count, make_environment
@@ -75,9 +73,7 @@ def make_networks(config: RunConfig, layout: Layout) -> Networks:
 def make_algorithm(config: RunConfig, layout: Layout, actions: int) -> Algorithm:
     """The learning rule of a run for observations of a layout and so many actions."""
     networks = make_networks(config, layout)
-    if isinstance(config.learning, DDPGConfig):
-        return DDPG.make(layout.dim, actions, config.learning, networks)
-    return SAC.make(layout.dim, actions, config.learning, networks)
+    return named(AGENTS[config.agent].rule).make(layout.dim, actions, config.learning, networks)
 
 
 def save_policy(run: Run, agent: Agent) -> None:

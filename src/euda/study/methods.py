@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from euda.config import AGENTS
 from euda.errors import EudaError, unknown
 
-AGENTS = ("ddpg", "sac")
 NETWORKS = ("mlp", "segnn", "segnn-single")
 DEFAULT_SHARES = {"none": 0.0, "rotate": 0.5, "gaussian": 1.0, "scale": 1.0, "rotate-auto": 1.0}
 """By augmentation. The best share of rotated transitions differs from task to task; half is the middle."""

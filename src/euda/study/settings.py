@@ -14,7 +14,16 @@ from typing import Any
 
 from euda.body import tasks
 from euda.body.observation import check_features
-from euda.config import AugmentationConfig, DDPGConfig, MLPConfig, ReplayConfig, SACConfig, SEGNNConfig
+from euda.config import (
+    AGENTS,
+    AugmentationConfig,
+    DDPGConfig,
+    LearningConfig,
+    MLPConfig,
+    ReplayConfig,
+    SACConfig,
+    SEGNNConfig,
+)
 from euda.errors import EudaError, unknown
 from euda.study import methods
 from euda.study.methods import Method
@@ -24,7 +33,6 @@ FORMAT = 1
 """Of the run folder: raised when a newer euda can no longer go on with an older run."""
 STEPS = 2_000_000
 """Environment steps of a robot of one's own, unless others are asked for."""
-LEARNING: dict[str, type[DDPGConfig] | type[SACConfig]] = {"ddpg": DDPGConfig, "sac": SACConfig}
 
 
 def _check_seed(name: str, seed: int) -> None:
@@ -59,7 +67,7 @@ class RunConfig:
     agent: str = "ddpg"
     network: str = "mlp"
     augmentation: AugmentationConfig = dataclasses.field(default_factory=AugmentationConfig)
-    learning: DDPGConfig | SACConfig = dataclasses.field(default_factory=DDPGConfig)
+    learning: LearningConfig = dataclasses.field(default_factory=DDPGConfig)
     mlp: MLPConfig = dataclasses.field(default_factory=MLPConfig)
     replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
     evaluation: EvaluationConfig = dataclasses.field(default_factory=EvaluationConfig)
@@ -79,8 +87,8 @@ class RunConfig:
         if self.cone not in tasks.CONES:
             raise unknown("cone", self.cone, tasks.CONES)
         check_features(self.features)
-        if self.agent not in LEARNING:
-            raise unknown("agent", self.agent, LEARNING)
+        if self.agent not in AGENTS:
+            raise unknown("agent", self.agent, AGENTS)
         if self.network not in methods.NETWORKS:
             raise unknown("network", self.network, methods.NETWORKS)
         if self.network != "mlp":
@@ -146,7 +154,7 @@ class RunConfig:
         fields = {key: entry for key, entry in value.items() if key != "format"}
         parts: dict[str, Any] = {
             "augmentation": AugmentationConfig,
-            "learning": LEARNING.get(str(fields.get("agent")), DDPGConfig),
+            "learning": AGENTS.get(str(fields.get("agent")), AGENTS["ddpg"]).settings,
             "mlp": MLPConfig,
             "replay": ReplayConfig,
             "evaluation": EvaluationConfig,
@@ -191,7 +199,8 @@ def resolve(task: str, method: Method, share: float | None, *, steps: int | None
         "rotate-auto": ("bonus", "window"),
     }.get(name, ())
     kept = {key: getattr(augmentation, key) for key in used}
-    learning: DDPGConfig | SACConfig = {"ddpg": ddpg, "sac": sac}[method.agent]
+    kind = AGENTS[method.agent].settings  # agents with the same settings share their flags
+    learning: LearningConfig = next((given for given in (ddpg, sac) if type(given) is kind), kind())
     steerable = None if method.network == "mlp" else segnn or SEGNNConfig()
     if steerable is not None:
         learning = _with_rate_of(steerable, learning)
@@ -226,7 +235,7 @@ def _check_graph(task: str, features: str, network: str, segnn: SEGNNConfig, is_
         raise EudaError(f"segnn-single has no plane of hinges, so its parity is 'paper', not {segnn.parity!r}")
 
 
-def _with_rate_of(segnn: SEGNNConfig, learning: DDPGConfig | SACConfig) -> DDPGConfig | SACConfig:
+def _with_rate_of(segnn: SEGNNConfig, learning: LearningConfig) -> LearningConfig:
     """The agent's learning with the learning rate of the SEGNN, which is a parameter of its own."""
     if learning.learning_rate != type(learning)().learning_rate:
         raise EudaError("with segnn the learning rate is --segnn.learning-rate, not the agent's")
