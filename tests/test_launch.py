@@ -16,10 +16,11 @@ from study_files import TINY, content, write
 from euda import cli
 from euda.errors import EudaError
 from euda.study import plan, progress, record, run, watch
-from euda.study.launch import Ending, Interruption, Launch
+from euda.study.launch import Ending, Launch
 from euda.study.local_engine import LocalEngine, explain
 from euda.study.progress import Reader
 from euda.study.record import Study
+from euda.study.stopping import Stop
 
 
 class Quiet:
@@ -52,7 +53,7 @@ def undisturbed(tmp_path_factory):
     study = Study(plan.load(write(folder)), folder / "runs")
     view = Quiet()
     with record.locked(study):
-        result = Launch(study, LocalEngine(), view).go(Interruption())
+        result = Launch(study, LocalEngine(), view).go(Stop())
     assert (result.finished, result.failures, result.signal) == (4, {}, None), view.said
     assert {row.state for row in view.rows} == {"finished"}
     return study
@@ -85,7 +86,7 @@ class Killing(LocalEngine):
 def test_workers_killed_mid_run_leave_the_same_bytes(undisturbed, tmp_path):
     study, engine, view = Study(undisturbed.plan, tmp_path), Killing(), Quiet()
     with record.locked(study):
-        result = Launch(study, engine, view).go(Interruption())
+        result = Launch(study, engine, view).go(Stop())
     assert result.finished == 4, view.said
     assert any("killed by SIGKILL" in sentence for sentence in view.said)
     assert contents(study) == contents(undisturbed)
@@ -142,7 +143,7 @@ class Failed:
 def test_failures_are_tried_twice_again_and_then_named_while_the_rest_goes_on(tmp_path, capsys):
     study, engine, view = Study(plan.load(write(tmp_path)), tmp_path / "runs"), Failing(True), Quiet()
     with record.locked(study):
-        result = Launch(study, engine, view).go(Interruption())
+        result = Launch(study, engine, view).go(Stop())
     assert {engine.started.count(planned.name) for planned in study.plan.runs} == {3}
     assert set(result.failures.values()) == {"the moon is full"}
     assert engine.is_closed
@@ -162,7 +163,7 @@ def test_a_run_that_cannot_work_is_named_with_its_reason(tmp_path):
     folder.mkdir(parents=True)
     (folder / "letter.txt").write_text("dear")
     with record.locked(study):
-        result = Launch(study, LocalEngine(), view).go(Interruption())
+        result = Launch(study, LocalEngine(), view).go(Stop())
     assert result.finished == 1
     ((identity, reason),) = result.failures.items()
     assert identity == study.plan.runs[0].config.identity
@@ -175,7 +176,7 @@ def test_finished_runs_are_skipped_by_this_and_other_studies(undisturbed, tmp_pa
     other = Study(plan.load(write(tmp_path, text, "other")), undisturbed.runs)
     view = Quiet()
     with record.locked(other):
-        result = Launch(other, Failing(True), view).go(Interruption())
+        result = Launch(other, Failing(True), view).go(Stop())
     assert (result.finished, result.failures) == (2, {})  # longer than asked for is enough
     assert view.said == ["2 of 2 runs are complete already"]
 

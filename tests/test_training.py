@@ -17,8 +17,9 @@ from euda.study import display, evaluation, run, training
 from euda.study.display import Silent
 from euda.study.evaluation import Evaluator, seeds
 from euda.study.settings import EvaluationConfig, RunConfig
+from euda.study.stopping import Stop
 from euda.study.storage import StorageError
-from euda.study.training import DivergenceError, Stop, train
+from euda.study.training import DivergenceError, train
 
 TINY = RunConfig(
     "reacher_hard",

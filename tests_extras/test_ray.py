@@ -16,10 +16,11 @@ from study_files import TINY, content, write
 from euda import cli
 from euda.errors import EudaError
 from euda.study import plan, record, run
-from euda.study.launch import Interruption, Launch
+from euda.study.launch import Launch
 from euda.study.local_engine import LocalEngine
 from euda.study.ray_engine import RayEngine
 from euda.study.record import Study
+from euda.study.stopping import Stop
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
@@ -53,7 +54,7 @@ def cluster(tmp_path_factory):
 def launch(study, engine):
     view = Quiet()
     with record.locked(study):
-        result = Launch(study, engine, view).go(Interruption())
+        result = Launch(study, engine, view).go(Stop())
     return result, view
 
 
@@ -85,17 +86,17 @@ def test_a_cluster_that_loses_a_node_ends_with_every_run_complete_and_the_same(c
 
 def test_a_study_asked_to_stop_saves_and_goes_on(cluster, tmp_path):
     study = Study(plan.load(write(tmp_path, TINY.replace("steps = 120", "steps = 100000"))), tmp_path / "runs")
-    interruption, view = Interruption(), Quiet()
+    stop, view = Stop(), Quiet()
 
     def ask():
         while not list(study.runs.glob("*/*/checkpoints/*.json")):
             time.sleep(0.01)
-        interruption.count, interruption.signal = 1, signal.SIGINT
+        stop.request(signal.SIGINT)
 
     asking = threading.Thread(target=ask)
     asking.start()
     with record.locked(study):
-        result = Launch(study, RayEngine(cluster.address), view).go(interruption)
+        result = Launch(study, RayEngine(cluster.address), view).go(stop)
     asking.join(30)
     assert (result.finished, result.failures, result.signal) == (0, {}, signal.SIGINT)
     deadline = time.monotonic() + 20

@@ -312,7 +312,7 @@ def _sinks(tensorboard: bool, wandb: str | None, mlflow: str | None) -> tuple[Si
 
     makers: list[SinkMaker] = []
     if tensorboard:
-        makers.append(lambda run, step: metrics.TensorBoard(run.folder / "tensorboard", step))
+        makers.append(metrics.TensorBoard.of)
     named = ((metrics.WeightsAndBiases, wandb), (metrics.MLflow, mlflow))
     return (*makers, *(tracker(kind, project) for kind, project in named if project))
 

@@ -16,7 +16,8 @@ from euda.study import display, run, storage, video
 from euda.study.display import Display
 from euda.study.run import Run
 from euda.study.settings import EvaluationConfig, RunConfig
-from euda.study.training import Outcome, SinkMaker, Stop, train
+from euda.study.stopping import Stop
+from euda.study.training import Outcome, SinkMaker, train
 
 SOLVED = 900.0
 """Of a return that is at most 1000: on the target for nine tenths of the time, the way there included."""

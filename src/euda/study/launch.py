@@ -6,20 +6,16 @@ this machine's cores, `ray_engine` a cluster.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import signal
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Protocol
 
 from euda.study import progress, run
 from euda.study.plan import Planned
 from euda.study.progress import Progress, Reader
 from euda.study.record import Study
+from euda.study.stopping import Stop
 
 RETRIES = 2
 _POLL, _LOOK = 0.1, 1.0  # seconds
@@ -88,29 +84,6 @@ class Result:
     signal: int | None = None
 
 
-class Interruption:
-    """Ctrl-C or SIGTERM: the first asks everything to save and end, the second ends it at once."""
-
-    def __init__(self) -> None:
-        self.count, self.signal = 0, None
-
-    @contextlib.contextmanager
-    def caught(self) -> Iterator[None]:
-        """Count the signals instead of dying of them."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.count, self.signal = self.count + 1, number
-
-
 class Launch:
     """One launch of a study."""
 
@@ -123,8 +96,8 @@ class Launch:
         self._failures: dict[str, str] = {}
         self._asked = 0
 
-    def go(self, interruption: Interruption) -> Result:
-        """Run everything that is not complete."""
+    def go(self, stop: Stop) -> Result:
+        """Run everything that is not complete; the first request to stop lets all runs save, the second ends them."""
         self._study.write_plan()
         self._study.write_failures({})
         self._waiting = _interrupted_first(self._study)
@@ -132,16 +105,16 @@ class Launch:
         if skipped:
             self._view.say(f"{skipped} of {len(self._study.plan.runs)} runs are complete already")
         try:
-            while self._jobs or (self._waiting and not interruption.count):
+            while self._jobs or (self._waiting and not stop.count):
                 self._collect()
-                self._interrupt(interruption.count) if interruption.count else self._fill()
+                self._interrupt(stop.count) if stop.count else self._fill()
                 self._show()
                 time.sleep(_POLL)
         finally:
             self._abandon()
         self._show(force=True)
         rows = self._reader.look(self._study, self._failures)
-        return Result(sum(row.state == "finished" for row in rows), self._failures, interruption.signal)
+        return Result(sum(row.state == "finished" for row in rows), self._failures, stop.signal)
 
     def _fill(self) -> None:
         """Start what there is room for; a run that somebody else trains at the moment waits."""

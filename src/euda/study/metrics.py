@@ -20,10 +20,13 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from euda.errors import EudaError
 from euda.study import storage
+
+if TYPE_CHECKING:
+    from euda.study.run import Run
 
 Event = Mapping[str, Any]
 
@@ -90,6 +93,11 @@ class TensorBoard:
             if step:  # a run that goes on: what an earlier file says about later steps is void
                 started = self._proto.SessionLog(status=self._proto.SessionLog.START)
                 self._put(step=step + 1, session_log=started)
+
+    @staticmethod
+    def of(run: Run, step: int) -> TensorBoard:
+        """In the folder of a run that goes on from a step."""
+        return TensorBoard(run.folder / "tensorboard", step)
 
     def write(self, event: Event) -> None:
         """Add every number of the event under its own tag."""

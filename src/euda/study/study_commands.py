@@ -119,20 +119,21 @@ def run(
         changed: Go on although the study file has changed and runs that were begun no longer belong to it.
     """
     from euda.study import watch
-    from euda.study.launch import Interruption, Launch
+    from euda.study.launch import Launch
+    from euda.study.stopping import Stop
 
     study = Study(plan.load(file), runs)
     if not changed:
         record.refuse_strangers(study)
     if address is not None and on != "ray":
         raise EudaError("--address is for --on ray")
-    interruption = Interruption()
+    stop = Stop()
     with record.locked(study) as stale:
         engine = _engine(on, workers, address)  # first: Ray has a mind of its own about SIGTERM
-        with interruption.caught(), watch.make(min(engine.slots, len(study.plan.runs))) as view:
+        with stop.on_signals(second_interrupts=False), watch.make(min(engine.slots, len(study.plan.runs))) as view:
             if stale:
                 view.say(stale)
-            result = Launch(study, engine, view).go(interruption)
+            result = Launch(study, engine, view).go(stop)
     return _tell(study, result.finished, result.failures, result.signal)
 
 

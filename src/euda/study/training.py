@@ -11,12 +11,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -31,6 +28,7 @@ from euda.study.display import Display, Silent
 from euda.study.metrics import JsonLines, Sink
 from euda.study.run import Run
 from euda.study.settings import RunConfig
+from euda.study.stopping import Stop
 
 SinkMaker = Callable[[Run, int], Sink]
 """(run, step it goes on from) → where its events go too."""
@@ -49,37 +47,6 @@ class Outcome:
     is_finished: bool
     signal: int | None = None
     """The signal that stopped it, if one did."""
-
-
-class Stop:
-    """A request to end after the current step; true once it was made."""
-
-    def __init__(self) -> None:
-        self.is_requested, self.signal = False, None
-
-    def __bool__(self) -> bool:
-        return self.is_requested
-
-    def request(self, number: int | None = None) -> None:
-        """Ask to stop, because of a signal or for another reason."""
-        self.is_requested, self.signal = True, number
-
-    @contextlib.contextmanager
-    def on_signals(self) -> Iterator[None]:
-        """Take Ctrl-C and SIGTERM as requests; a second Ctrl-C interrupts at once, which loses nothing either."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.request(number)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Averages:
@@ -353,7 +320,7 @@ def train(
 ) -> Outcome:
     """Begin or go on with the run of `config` in `folder`, to its end or until `stop` is set."""
     stop, display = Stop() if stop is None else stop, display or Silent()
-    with run.opened(folder, config) as run_, stop.on_signals():
+    with run.opened(folder, config) as run_, stop.on_signals(second_interrupts=True):
         if run.status(run_).is_finished:
             return Outcome(folder, config.steps, True)
         trainer = _trainer(run_, display)

@@ -35,9 +35,10 @@ def main(arguments: list[str]) -> int:
     machine.cache_compilations()
     from euda.study import training
     from euda.study.display import Silent
+    from euda.study.metrics import TensorBoard
 
     display = Silent()
-    outcome = training.train(config, Path(arguments[0]), display=display)
+    outcome = training.train(config, Path(arguments[0]), display=display, sinks=(TensorBoard.of,))
     for sentence in display.said:
         sys.stderr.write(f"{sentence}\n")
     return 0 if outcome.signal is None else 128 + outcome.signal
