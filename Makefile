@@ -73,7 +73,7 @@ bench-peers: setup
 	$(BIN)/python -m venv --clear build/peers
 	build/peers/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	build/peers/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 \
-	  stable-baselines3 sbx-rl flax optax array-api-compat 'mujoco>=3.17,<4' 'dm_control>=1.0.50,<2' 'gymnasium[mujoco]>=1.2,<2'
+	  stable-baselines3 sbx-rl flax optax array-api-compat tyro 'mujoco>=3.17,<4' 'dm_control>=1.0.50,<2' 'gymnasium[mujoco]>=1.2,<2'
 
 bench: setup
 	$(BIN)/python benchmarks/training.py

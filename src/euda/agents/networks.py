@@ -136,7 +136,7 @@ class MLP:
     """Dense layers with ReLU between them; its inputs are concatenated.
 
     Orthogonal initialisation with zero bias. The paper does not name the gain: √2 keeps the size of a signal through
-    ReLU layers and learns reacher_hard in about two thirds of the steps that gain 1 needs (docs/methods.md).
+    ReLU layers, and learns reacher_hard sooner than 1 (docs/methods.md has the numbers).
     """
 
     inputs: tuple[int, ...]
