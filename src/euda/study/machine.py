@@ -20,7 +20,7 @@ from typing import Any
 
 from euda.errors import EudaError
 
-_PACKAGES = ("euda", "jax", "jaxlib", "numpy", "mujoco", "dm_control", "gymnasium", "equinox", "optax", "safetensors")
+_PACKAGES = ("euda", "jax", "jaxlib", "numpy", "mujoco", "dm_control", "gymnasium", "safetensors")
 _OPENBLAS = ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads", "openblas_set_num_threads")
 _FLAGS = ("XLA_FLAGS", "NPROC", "OPENBLAS_NUM_THREADS", "JAX_PLATFORMS")
 _XLA_FLAG = "--xla_cpu_multi_thread_eigen=false"
