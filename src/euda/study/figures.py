@@ -116,7 +116,9 @@ def _widened(some: Any) -> Any:
 def _grid(count: int) -> tuple[Figure, list[Axes]]:
     columns = min(3, max(1, count))
     rows = math.ceil(max(1, count) / columns)
-    figure = Figure(figsize=(max(4.6, 3.3 * columns), 2.6 * rows + 0.5), layout="constrained", dpi=200)
+    # one panel alone is larger, so that the legend's words fit beneath it
+    size = (6.6, 3.8) if count <= 1 else (3.3 * columns, 2.6 * rows + 0.5)
+    figure = Figure(figsize=size, layout="constrained", dpi=200)
     panels = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for empty in panels[count:]:
         empty.set_axis_off()
@@ -126,7 +128,7 @@ def _grid(count: int) -> tuple[Figure, list[Axes]]:
 def _legend(figure: Figure, palette: dict[str, str], counts: dict[str, set[int]]) -> None:
     handles = [Line2D([], [], color=palette[name], label=f"{name} ({_seeds(n)})") for name, n in counts.items()]
     if handles:
-        columns = min(len(handles), 2 if figure.get_figwidth() < 6 else 4)
+        columns = min(len(handles), 3 if figure.get_figwidth() < 9 else 4)
         figure.legend(
             handles=handles, loc="outside lower center", ncols=columns, frameon=False, title_fontsize="small",
             title="mean over seeds, shaded its 95 % interval (Student t); dotted where not all seeds have got so far",
