@@ -35,7 +35,7 @@ def main() -> None:
     copied = 0
     for planned in study.plan.runs:
         folder = study.folder_of(planned)
-        if not (folder / run.CONFIG).is_file() or run.status(run.load(folder)).step == 0:
+        if not (folder / run.CONFIG).is_file() or not is_evaluated(folder):
             continue
         place = target / "runs" / folder.relative_to(options.runs)
         place.mkdir(parents=True, exist_ok=True)
@@ -45,6 +45,11 @@ def main() -> None:
         if options.policy == planned.config.method and options.seed == planned.config.seed:
             keep_policy(folder, RESULTS / "policies" / planned.config.task)
     print(f"{target.name}: {copied} of {len(study.plan.runs)} runs")
+
+
+def is_evaluated(folder: Path) -> bool:
+    """Whether there is an evaluation after the first step."""
+    return any(event["event"] == "eval" and event["step"] > 0 for event in run.load(folder).events())
 
 
 def keep_policy(folder: Path, place: Path) -> None:
