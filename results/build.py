@@ -1,21 +1,26 @@
 """Rebuilds every figure, page and table of `results/` from the raw data beside it: `make results`.
 
 Reads `results/<study>/*.toml` and `results/<study>/runs`, writes the study's report next to them and the table of
-numbers into `results/README.md`, between its two markers.
+numbers into `results/README.md`, between its two markers. Single runs that belong to no study have a table of their
+evaluations in the README of their folder.
 """
 
 from __future__ import annotations
 
+import runpy
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from euda.study import report
+from euda.study import report, run
 from euda.study.statistics import Interval
 from euda.study.summary import Row
 
 RESULTS = Path(__file__).resolve().parent
 BEGIN, END = "<!-- numbers: written by results/build.py -->\n", "<!-- end of numbers -->"
+SINGLE_RUNS = ("initialisation", "robot")
+"""Folders of runs that belong to no study."""
 
 
 def studies() -> list[Path]:
@@ -63,6 +68,25 @@ def _interval(found: Interval | None) -> str:
     return f"{found.value:.0f}" + (f" ({found.low:.0f} to {found.high:.0f})" if found.is_known else " (one seed)")
 
 
+def evaluations(folder: Path) -> str:
+    """The mean return of every run in a folder at the evaluations that most of them have, as a table of Markdown."""
+    runs = {path.name: run.load(path) for path in run.find(folder)}
+    returns = {
+        name: {event["step"]: event["return_mean"] for event in kept.events() if event["event"] == "eval"}
+        for name, kept in runs.items()
+    }
+    counts = Counter(step for found in returns.values() for step in found)
+    steps = sorted(step for step, count in counts.items() if count * 2 >= len(returns))
+    lines = [
+        "| run | " + " | ".join(f"{step:,}".replace(",", " ") for step in steps) + " |",
+        "|---" * (len(steps) + 1) + "|",
+    ]
+    for name, found in returns.items():
+        cells = (f"{found[step]:.0f}" if step in found else "–" for step in steps)
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
 def put(text: str, page: str) -> str:
     """The page with the tables between its markers."""
     before, _, rest = page.partition(BEGIN)
@@ -76,8 +100,11 @@ def main() -> None:
         print(study.parent.name)
         reports[study.parent.name] = found = gather(study)
         report.write(found, study.parent)
-    readme = RESULTS / "README.md"
-    readme.write_text(put(tables(reports), readme.read_text("utf-8")), "utf-8")
+    pages = {RESULTS: tables(reports)} | {RESULTS / name: evaluations(RESULTS / name) for name in SINGLE_RUNS}
+    for folder, text in pages.items():
+        readme = folder / "README.md"
+        readme.write_text(put(text, readme.read_text("utf-8")), "utf-8")
+    runpy.run_path(str(RESULTS / "segnn" / "draw.py"), run_name="__main__")
     print(f"rebuilt {len(reports)} studies")
     sys.exit(0 if reports else 1)
 

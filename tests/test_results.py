@@ -27,6 +27,12 @@ def test_the_numbers_are_those_of_the_raw_data(build):
     assert build.put(build.tables(reports), page) == page, "run: make results"
 
 
+def test_the_tables_of_single_runs_are_those_of_the_raw_data(build):
+    for name in build.SINGLE_RUNS:
+        page = (RESULTS / name / "README.md").read_text("utf-8")
+        assert build.put(build.evaluations(RESULTS / name), page) == page, "run: make results"
+
+
 def test_no_study_has_lost_a_run_or_a_line(build):
     """Every run belongs to its study, its numbers are whole, and it says on which machine they were made."""
     for study in build.studies():

@@ -136,7 +136,7 @@ class MLP:
     """Dense layers with ReLU between them; its inputs are concatenated.
 
     Orthogonal initialisation with zero bias. The paper does not name the gain: √2 keeps the size of a signal through
-    ReLU layers, and learns reacher_hard sooner than 1 (docs/methods.md has the numbers).
+    ReLU layers (results/initialisation has what other beginnings do).
     """
 
     inputs: tuple[int, ...]
