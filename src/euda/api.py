@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ def train(
     steps: int | None = None,
     seed: int = 0,
     out: str | Path | None = None,
+    robot: Mapping[str, Any] | None = None,
     **overrides: Any,
 ) -> Run:
     """Train a policy, or go on with a run that was stopped; returns the run, a folder with everything about it.
@@ -39,6 +40,9 @@ def train(
     default `runs/TASK/METHOD-SHARE-seedSEED`. `overrides` are those of a study file: `agent="sac"`,
     `cone="elliptic"`, `mlp={"hidden_size": 64}`, `evaluation={"every": 5000}`. A finished run returns at once.
     Ctrl-C saves and raises KeyboardInterrupt; the same call goes on from there.
+
+    For a robot of your own `task` is the path of its MJCF file, and `robot` says what the flags of `euda train` say:
+    `robot={"reward": "run", "direction": (1, 0)}`; the reward may be your `"module:function"`.
 
     Numbers are those of the command line, bit for bit, if JAX has not been used before in this process: only
     then can it still be told to use one thread.
@@ -50,11 +54,15 @@ def train(
     >>> [event["step"] for event in run.events() if event["event"] == "eval"]
     [0, 20, 40]
     """
-    from euda.study import machine, plan, training
+    from euda.study import machine, own_code, plan, training
     from euda.study import run as runs
 
     row = {"method": method, "overrides": overrides} | ({} if share is None else {"share": share})
     table = {"tasks": [task], "seeds": [seed], "methods": {method: row}} | ({} if steps is None else {"steps": steps})
+    if robot is not None:
+        table["robots"] = {task: dict(robot)}
+        if ":" in str(robot.get("reward")):
+            own_code.name(str(robot["reward"]))
     try:
         config = plan.parse("train", table).runs[0].config
     except EudaError as error:

@@ -24,9 +24,14 @@ def name(text: str) -> None:
     _named.add(text)
 
 
+def is_named(text: object) -> bool:
+    """Whether the user of this process has named it."""
+    return text in _named
+
+
 def require(text: str, flag: str) -> None:
     """Refuse what only a stored configuration names."""
-    if text not in _named:
+    if not is_named(text):
         raise EudaError(
             f"this run needs code of its own ({text}), which is imported only if you name it: add {flag} {text}"
         )

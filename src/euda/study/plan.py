@@ -20,6 +20,10 @@
     [overrides]                    # of every run: the entries that `euda train --help` lists
     evaluation.every = 5000
 
+    [robots."hexapod.xml"]         # a robot of one's own, if tasks names its MJCF file: what `euda train`'s flags say
+    reward = "run"
+    direction = [1, 0]
+
 A run is the content of its resolved configuration, so studies share the runs they have in common.
 """
 
@@ -37,9 +41,10 @@ from euda.errors import EudaError, unknown
 from euda.study import methods, storage
 from euda.study.robots import is_model
 from euda.study.settings import RunConfig, resolve
+from euda.study.study_robots import StudyRobot, study_robots
 
 AXES = ("steps", "hours")
-_STUDY = ("title", "tasks", "seeds", "steps", "axes", "reach", "methods", "overrides")
+_STUDY = ("title", "tasks", "seeds", "steps", "axes", "reach", "methods", "overrides", "robots")
 _METHOD = ("method", "share", "shares", "tasks", "seeds", "steps", "overrides")
 _CHOICES: dict[str, Any] = {
     "augmentation": AugmentationConfig,
@@ -102,20 +107,23 @@ def load(path: Path) -> Plan:
     with storage.readable_errors(path, "read"):
         content = path.read_bytes()
     try:
-        return parse(path.stem, tomllib.loads(content.decode()))
+        return parse(path.stem, tomllib.loads(content.decode()), path.parent)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise EudaError(f"{str(path)!r} is not TOML: {error}") from None
     except EudaError as error:
         raise EudaError(f"{str(path)!r}: {error}") from None
 
 
-def parse(name: str, table: Mapping[str, Any]) -> Plan:
-    """The study of a parsed TOML."""
+def parse(name: str, table: Mapping[str, Any], folder: Path = Path()) -> Plan:
+    """The study of a parsed TOML; the robots' files are in and below `folder`."""
     _known("key", table, _STUDY)
     rows = table.get("methods", {})
     if not isinstance(rows, dict) or not rows:
         raise EudaError("a study needs at least one table [methods.NAME]")
-    runs = [planned for curve, row in rows.items() for planned in _method_runs(table, curve, row)]
+    robots = study_robots(table.get("robots", {}), folder)
+    runs = [planned for curve, row in rows.items() for planned in _method_runs(table, curve, row, robots)]
+    if unused := [robot for robot in robots.values() if not any(p.config.task == robot.task for p in runs)]:
+        raise EudaError(f"[robots.{unused[0].name!r}] is in no list of tasks")
     axes, reach = table.get("axes", ["steps"]), table.get("reach")
     if not isinstance(axes, list) or not axes:
         raise EudaError(f"axes must be a list of {', '.join(AXES)}, not {axes!r}")
@@ -128,7 +136,7 @@ def parse(name: str, table: Mapping[str, Any]) -> Plan:
     return Plan(name, title, _ordered(runs), tuple(axes), reach)
 
 
-def _method_runs(table: Mapping[str, Any], curve: str, row: Any) -> Iterator[Planned]:
+def _method_runs(table: Mapping[str, Any], curve: str, row: Any, robots: Mapping[str, StudyRobot]) -> Iterator[Planned]:
     """The runs of one table [methods.NAME]."""
     if not isinstance(row, dict):
         raise EudaError(f"[methods.{curve}] must be a table, not {row!r}")
@@ -137,15 +145,18 @@ def _method_runs(table: Mapping[str, Any], curve: str, row: Any) -> Iterator[Pla
         both = {key: row.get(key, table.get(key)) for key in ("tasks", "seeds", "steps")}
         overrides = _merged(_table("overrides", table), _table("overrides", row))
         name = row.get("method", curve)
-        for task in _tasks(both["tasks"]):
-            for label, share in _shares(curve, row, task):
+        for task in _tasks(both["tasks"], robots):
+            for label, share in _shares(curve, row, task, robots):
                 for seed in _seeds(both["seeds"]):
-                    yield Planned(label, _config(task, name, share, seed, both["steps"], overrides))
+                    config = _config(task, name, share, seed, both["steps"], overrides, robots.get(task))
+                    yield Planned(label, config)
     except EudaError as error:
         raise EudaError(f"[methods.{curve}]: {error}") from None
 
 
-def _config(task: str, name: str, share: float | None, seed: int, steps: Any, overrides: dict[str, Any]) -> RunConfig:
+def _config(
+    task: str, name: str, share: float | None, seed: int, steps: Any, overrides: dict[str, Any], own: StudyRobot | None
+) -> RunConfig:
     _known("override", overrides, (*_SECTIONS, *_PARTS, *_NUMBERS))
     sections = {key: _section(key, overrides.get(key, {})) for key in _CHOICES}
     parts = {key: _section(key, overrides[key]) for key in _SECTIONS if key in overrides and key not in sections}
@@ -153,7 +164,9 @@ def _config(task: str, name: str, share: float | None, seed: int, steps: Any, ov
     method = methods.combine(str(name), *(overrides.get(key) for key in _PARTS))
     cone = parts.pop("cone", None)
     whole = None if steps is None else _typed("steps", steps, int)
-    return resolve(task, method, share, steps=whole, seed=seed, cone=cone, **sections, **parts)
+    robot = None if own is None else own.resolve(method.features, cone)
+    task = task if robot is None else robot.task
+    return resolve(task, method, share, steps=whole, seed=seed, cone=cone, robot=robot, **sections, **parts)
 
 
 def _section(name: str, table: Any) -> Any:
@@ -184,7 +197,9 @@ def _typed(name: str, value: Any, kind: type) -> Any:
     return value
 
 
-def _shares(curve: str, row: Mapping[str, Any], task: str) -> list[tuple[str, float | None]]:
+def _shares(
+    curve: str, row: Mapping[str, Any], task: str, robots: Mapping[str, StudyRobot]
+) -> list[tuple[str, float | None]]:
     """Label and share of each curve that a table makes on a task."""
     if "share" in row and "shares" in row:
         raise EudaError("give share or shares, not both")
@@ -192,7 +207,7 @@ def _shares(curve: str, row: Mapping[str, Any], task: str) -> list[tuple[str, fl
     if given is None:
         return [(curve, None)]
     if isinstance(given, dict):
-        _known("task in shares", given, tasks.TASKS)
+        _known("task in shares", given, (*tasks.TASKS, *robots))
         if task not in given:
             raise EudaError(f"shares has no entry for {task!r}")
         return [(curve, _share(given[task]))]
@@ -208,13 +223,13 @@ def _share(value: Any) -> float:
     return float(value)
 
 
-def _tasks(value: Any) -> list[str]:
+def _tasks(value: Any, robots: Mapping[str, StudyRobot]) -> list[str]:
     if not isinstance(value, list) or not value:
         raise EudaError(f"tasks must be a list of tasks, not {value!r}")
     for name in value:
-        if isinstance(name, str) and is_model(name):
-            raise EudaError(f"a study compares tasks of the table, and {name!r} is a file: use euda train {name}")
-    _known("task", value, tasks.TASKS)
+        if isinstance(name, str) and is_model(name) and name not in robots:
+            raise EudaError(f"{name!r} needs a table [robots.{name!r}] with at least its reward")
+    _known("task", value, (*tasks.TASKS, *robots))
     _no_twice("task", value)
     return value
 

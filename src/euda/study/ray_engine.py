@@ -9,6 +9,7 @@ checkpoint. Ray is an extra: `pip install 'euda[ray]'`, on every node.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import socket
@@ -22,6 +23,7 @@ from euda.study import worker
 from euda.study.launch import Ending
 from euda.study.local_engine import explain
 from euda.study.plan import Planned
+from euda.study.settings import RunConfig
 
 _PATIENCE = 5.0  # seconds
 _MANY = 1_000_000  # Ray has a queue of its own
@@ -67,13 +69,21 @@ class RayEngine:
 
     def start(self, planned: Planned, folder: Path, log: Path) -> RayJob:
         """Submit one run; Ray begins it when a CPU is free."""
-        config = json.dumps(planned.config.to_json())
+        config = json.dumps(_for_any_node(planned.config).to_json())
         reference = self._task.options(name=planned.name).remote(config, str(folder.resolve()), str(log.resolve()))
         return RayJob(self._ray, reference)
 
     def close(self) -> None:
         """Leave the cluster; it goes on without us."""
         self._ray.shutdown()
+
+
+def _for_any_node(config: RunConfig) -> RunConfig:
+    """The same with the whole path of a robot's file: nodes work in folders of their own."""
+    robot = config.robot
+    if robot is None or robot.path is None:
+        return config
+    return dataclasses.replace(config, robot=dataclasses.replace(robot, path=str(Path(robot.path).resolve())))
 
 
 def train(config: str, folder: str, log: str) -> tuple[int, str]:

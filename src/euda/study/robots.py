@@ -100,7 +100,7 @@ class RobotConfig:
     """Where the MJCF file was when the run was last begun or continued, as typed; it may move."""
     env: str | None
     """Id or module:Id of a Gymnasium environment, where there is no file."""
-    model: dict[str, str]
+    model: dict[str, str] = dataclasses.field(hash=False)
     """The compiled model, a few characters for each part."""
     reward: str | None
     """Name of the reward; None for the environment's own."""

@@ -1,0 +1,132 @@
+"""Studies and `euda.train` with robots of one's own."""
+
+import json
+
+import pytest
+import robots
+
+import euda
+from euda import cli
+from euda.errors import EudaError
+from euda.study import plan, run
+
+STUDY = """
+tasks = ["robot.xml", "reacher_hard"]
+seeds = [0, 1]
+steps = 40
+[robots."robot.xml"]
+reward = "run"
+direction = [1, 0]
+control_timestep = 0.05
+[methods.limb]
+[methods.rotate]
+shares = {"robot.xml" = 1.0, reacher_hard = 0.25}
+[overrides]
+episode_steps = 10
+mlp.hidden_size = 8
+replay.seed_steps = 10
+replay.batch_size = 8
+evaluation = {every = 20, episodes = 2}
+"""
+
+
+def write(folder, text=STUDY):
+    robots.write(folder, robots.crawler())
+    path = folder / "own.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_robot_is_a_task_of_a_study(tmp_path):
+    found = plan.load(write(tmp_path))
+    assert found.tasks == ("robot.xml", "reacher_hard")
+    assert len(found.runs) == 8
+    first = found.runs[0].config
+    assert first.robot.path == str(tmp_path / "robot.xml")
+    assert (first.robot.reward, first.robot.direction, first.robot.substeps) == ("run", (1.0, 0.0, 0.0), 10)
+    assert first.folder_name == "robot/limb-seed0"
+    assert all((p.config.robot is None) == (p.config.task == "reacher_hard") for p in found.runs)
+    assert {(p.config.task, p.config.augmentation.share) for p in found.runs if p.curve == "rotate"} == {
+        ("robot.xml", 1.0),
+        ("reacher_hard", 0.25),
+    }
+
+
+def test_a_study_trains_it_and_goes_on_as_euda_train_would(tmp_path, capsys, monkeypatch):
+    study = write(tmp_path, STUDY.replace(', "reacher_hard"', "").replace(", reacher_hard = 0.25", ""))
+    runs = tmp_path / "runs"
+    assert cli.main(["study", "run", str(study), "--runs", str(runs)]) == 0
+    assert "4 of 4 runs are complete" in capsys.readouterr().out
+    folders = run.find(runs)
+    assert len(folders) == 4
+    out = tmp_path / "report"
+    assert cli.main(["report", str(study), "--runs", str(runs), "--out", str(out)]) == 0
+    assert json.loads((out / "summary.json").read_text())
+    assert "robot.xml" in (out / "report.html").read_text("utf-8")
+
+    monkeypatch.chdir(tmp_path)  # the command line has the same run, bit for bit
+    same = ["train", "robot.xml", "--method", "limb", "--steps", "40", "--reward", "run", "--direction", "1", "0",
+            "--control-timestep", "0.05", "--episode-steps", "10", "--mlp.hidden-size", "8", "--quiet",
+            "--replay.seed-steps", "10", "--replay.batch-size", "8", "--evaluation.every", "20",
+            "--evaluation.episodes", "2", "--out", "single"]  # fmt: skip
+    assert cli.main(same) == 0
+    in_study = next(folder for folder in folders if folder.name.startswith("limb-seed0"))
+    policies = [(folder / "policy.safetensors").read_bytes() for folder in (in_study, tmp_path / "single")]
+    assert policies[0] == policies[1]
+
+
+BAD = [
+    ('reward = "run"', "", "reward is missing: one of run"),
+    ('reward = "run"', 'reward = "os:abort"', "unknown reward 'os:abort'"),
+    ('reward = "run"', "reward = 3", "unknown reward 3"),
+    ("direction = [1, 0]", "direction = 1", "direction must be a list"),
+    ("direction = [1, 0]", 'direction = ["x", 0]', "direction must have numbers, not 'x'"),
+    ("direction = [1, 0]", "", "direction"),
+    ("direction = [1, 0]", "directoin = [1, 0]", "did you mean 'direction'"),
+    ("direction = [1, 0]", "direction = [1, 0]\nallow_loops = 1", "allow_loops must be true or false"),
+    ("direction = [1, 0]", "direction = [1, 0]\nsensors = [1]", "sensors must be texts"),
+    ("control_timestep = 0.05", 'control_timestep = "fast"', "control_timestep must have numbers"),
+    ('tasks = ["robot.xml", ', "tasks = [", "is in no list of tasks"),
+    ('[robots."robot.xml"]', '[robots."other.xml"]', "'robot.xml' needs a table [robots.'robot.xml']"),
+    ('[robots."robot.xml"]', "[robots.crawler]", "must be named after an MJCF file"),
+    ('tasks = ["robot.xml"', 'tasks = ["robot.xml", "robot.xml"', "is there twice"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "words"), BAD, ids=[words for *_, words in BAD])
+def test_bad_robots_are_refused_in_one_sentence(old, new, words, tmp_path, capsys):
+    assert old in STUDY
+    assert cli.main(["study", "show", str(write(tmp_path, STUDY.replace(old, new))), "--no-measure"]) == 2
+    error = capsys.readouterr().err.strip()
+    assert words in error
+    assert "\n" not in error
+
+
+def test_files_of_the_same_name_are_refused(tmp_path):
+    again = STUDY.replace("seeds = [0, 1]", 'seeds = [0]\n[robots."sub/robot.xml"]\nreward = "stand"')
+    with pytest.raises(EudaError, match=r"two robots have files named 'robot.xml'"):
+        plan.load(write(tmp_path, again.replace("steps = 40\n", "")))
+
+
+SHORT = {"episode_steps": 10, "mlp": {"hidden_size": 8}, "evaluation": {"every": 20, "episodes": 2}}
+
+
+def test_python_trains_it_too(tmp_path):
+    path = robots.write(tmp_path, robots.crawler())
+    robot = {"reward": "run", "direction": (1, 0)}
+    found = euda.train(str(path), "rotate", robot=robot, steps=40, out=tmp_path / "run", **SHORT)
+    assert found.config.robot.direction == (1.0, 0.0, 0.0)
+    assert len(euda.evaluate(found, episodes=2)) == 2
+    with pytest.raises(EudaError, match="unknown entry 'speed'"):
+        euda.train(str(path), robot={**robot, "speed": 3}, out=tmp_path / "other")
+    with pytest.raises(EudaError, match="needs a table"):
+        euda.train(str(path), out=tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_python_names_a_reward_of_its_own(tmp_path, monkeypatch):
+    path = robots.write(tmp_path, robots.crawler())
+    (tmp_path / "height_of_mine.py").write_text("def height(model, data):\n    return float(data.qpos[2])\n")
+    monkeypatch.chdir(tmp_path)
+    found = euda.train(str(path), "limb", robot={"reward": "height_of_mine:height"}, steps=20, out="run", **SHORT)
+    assert found.config.robot.reward == "height_of_mine:height"
