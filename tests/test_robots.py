@@ -409,12 +409,6 @@ def test_a_robot_that_moved_is_found_again_and_one_that_changed_is_refused(finis
     assert train(path, *ALONG, "--out", here, *TINY) == 0
 
 
-def test_a_study_of_files_is_refused(tmp_path, capsys):
-    study = tmp_path / "study.toml"
-    study.write_text('tasks = ["robots/tripod.xml"]\nseeds = [0]\n[methods.rotate]\n')
-    assert "use euda train robots/tripod.xml" in refused(capsys, "study", "show", study)
-
-
 # -- code of one's own -------------------------------------------------------------------------------------
 
 REWARDS = """
