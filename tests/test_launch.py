@@ -16,6 +16,7 @@ from study_files import TINY, content, write
 from euda import cli
 from euda.errors import EudaError
 from euda.study import plan, progress, record, run, watch
+from euda.study.cores import Cores
 from euda.study.launch import Ending, Launch
 from euda.study.local_engine import LocalEngine, explain
 from euda.study.progress import Reader
@@ -230,6 +231,17 @@ def test_a_worker_ends_with_the_launch_that_started_it(undisturbed, tmp_path):
 def test_workers_are_as_many_as_cores_at_most(workers):
     with pytest.raises(EudaError, match="one for each core"):
         LocalEngine(workers)
+
+
+def test_two_launches_take_different_cores_while_there_are_enough(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {2, 5, 7})
+    one, two = Cores(1, tmp_path / "cores"), Cores(1, tmp_path / "cores")
+    assert (one.numbers, two.numbers) == ([2], [5])
+    assert Cores(2, tmp_path / "cores").numbers == [2, 7]  # one must be shared
+    one.release()
+    assert Cores(1, tmp_path / "cores").numbers == [2]
+    (tmp_path / "file").write_text("")
+    assert Cores(2, tmp_path / "file").numbers == [2, 5]  # nothing can be claimed there
 
 
 def test_address_without_ray_is_refused(tmp_path, capsys):

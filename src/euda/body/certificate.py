@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from euda.body.comparison import Comparison, Contacts, Observe, Pair, blamed_contacts, sample_states
-from euda.body.environment import LimbEnv, State
 from euda.body.layout import Kind, Layout
+from euda.body.limb_env import LimbEnv, State
 from euda.body.suspects import SUSPECTS, Suspect, mended
 from euda.errors import EudaError, SimulationError
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import mujoco
 import numpy as np
 
-from euda.body.environment import LimbEnv, State
 from euda.body.layout import Kind, Layout
+from euda.body.limb_env import LimbEnv, State
 from euda.body.robot import point
 from euda.body.symmetry import Turn, put_back, target_places, turned_model_arrays
 from euda.errors import EudaError

@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 
 from euda.body import rendering
-from euda.body.environment import LimbEnv
+from euda.body.limb_env import LimbEnv
 from euda.body.robot import Robot, point
 from euda.body.symmetry import Turn, target_places, yaw_matrix
 from euda.errors import EudaError

@@ -12,7 +12,7 @@ import dataclasses
 import mujoco
 import numpy as np
 
-from euda.body.environment import LimbEnv
+from euda.body.limb_env import LimbEnv
 
 _STEP = 1e-6  # of the central differences; with float64 readings their error is near 1e-9
 _ZERO = 1e-6  # singular values below this are numerical zeros

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from euda.errors import EudaError
 from euda.study import storage, worker
+from euda.study.cores import Cores
 from euda.study.launch import Ending
 from euda.study.plan import Planned
 
@@ -55,11 +56,12 @@ class LocalEngine:
     """Workers on the cores that this process may use."""
 
     def __init__(self, workers: int | None = None) -> None:
-        cores = sorted(os.sched_getaffinity(0))
-        if workers is not None and not 1 <= workers <= len(cores):
-            raise EudaError(f"workers must be from 1 to {len(cores)}, one for each core, not {workers}")
-        self.slots = workers or len(cores)
-        self._jobs: dict[int, LocalJob | None] = dict.fromkeys(cores[: self.slots])
+        there = len(os.sched_getaffinity(0))
+        if workers is not None and not 1 <= workers <= there:
+            raise EudaError(f"workers must be from 1 to {there}, one for each core, not {workers}")
+        self.slots = workers or there
+        self._cores = Cores(self.slots)
+        self._jobs: dict[int, LocalJob | None] = dict.fromkeys(self._cores.numbers)
 
     def start(self, planned: Planned, folder: Path, log: Path) -> LocalJob:
         """Begin on the first core that is free."""
@@ -68,7 +70,8 @@ class LocalEngine:
         return job
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Others may have the cores."""
+        self._cores.release()
 
 
 def explain(code: int, log: Path) -> str:
