@@ -1,5 +1,6 @@
 """The commands as a user types them: output, exit codes, one clear sentence for bad input, nothing half-written."""
 
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -36,6 +37,10 @@ def test_tasks(run):
     for row in listed:
         assert set(row["features"]) == {"limb", "limb-paper", "joint"}
         assert (row["cone"] == "elliptic") == tasks.TASKS[row["name"]].is_3d_variant
+
+
+def test_version(run):
+    assert run("--version") == (0, f"euda {importlib.metadata.version('euda')}\n", "")
 
 
 def test_layout(run):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import importlib.metadata
 import io
 import json
 import os
@@ -270,6 +271,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse_and_run(arguments: Sequence[str] | None) -> int:
     """Let tyro parse, but say its complaints in one sentence."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if list(arguments) == ["--version"]:
+        print(f"euda {importlib.metadata.version('euda')}")
+        return 0
     name, group = "euda", COMMANDS
     if arguments[:1] and arguments[0] in GROUPS:
         name, group, arguments = f"euda {arguments[0]}", GROUPS[arguments[0]], arguments[1:]
