@@ -7,15 +7,20 @@ evaluations in the README of their folder.
 
 from __future__ import annotations
 
+import dataclasses
 import runpy
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from euda.study import report, run
+import polars as pl
+from matplotlib.figure import Figure
+
+from euda.study import figures, report, run
 from euda.study.statistics import Interval
 from euda.study.summary import Row
+from euda.study.table import Curve
 
 RESULTS = Path(__file__).resolve().parent
 BEGIN, END = "<!-- numbers: written by results/build.py -->\n", "<!-- end of numbers -->"
@@ -42,23 +47,23 @@ def tables(reports: dict[str, report.Report]) -> str:
 def _table(name: str, found: report.Report) -> Iterator[str]:
     yield f"### {found.title}\n"
     yield f"[Report]({name}/report.html) · [curves]({name}/curves-steps.png) · [raw data]({name}/runs)\n"
-    yield "| task | method | seeds | at step | return, 95 % interval | area under curve | steps to reach | steps/s |"
+    yield "| task | method | seeds | at step | return, 95 % interval | of each seed | area under curve | steps to reach |"
     yield "|---|---|---|---|---|---|---|---|"
-    yield from (_row(row) for row in found.summary.rows)
+    yield from (_row(row, found.table.curve(row.task, row.curve)) for row in found.summary.rows)
     yield ""
 
 
-def _row(row: Row) -> str:
+def _row(row: Row, curve: Curve) -> str:
     seeds = f"{row.runs} of {row.planned}"
     if row.final is None or row.step is None:
         return f"| {row.task} | {row.curve} | {seeds} | – | not run | – | – | – |"
     reach = f"{row.reached} of {row.runs} reached {row.goal:.0f}"
     if row.reach_steps:
         reach += f", after {row.reach_steps:.0f} (median)"
-    speed = "–" if row.speed is None else f"{row.speed:.0f}"
+    returns = ", ".join(f"{value:.0f}" for value in curve.values[:, list(curve.steps).index(row.step)])
     return (
-        f"| {row.task} | {row.curve} | {seeds} | {row.step} | {_interval(row.final)} | {_interval(row.area)} | {reach}"
-        f" | {speed} |"
+        f"| {row.task} | {row.curve} | {seeds} | {row.step} | {_interval(row.final)} | {returns} | {_interval(row.area)}"
+        f" | {reach} |"
     )
 
 
@@ -66,6 +71,17 @@ def _interval(found: Interval | None) -> str:
     if found is None:
         return "–"
     return f"{found.value:.0f}" + (f" ({found.low:.0f} to {found.high:.0f})" if found.is_known else " (one seed)")
+
+
+def headline(found: report.Report) -> Figure | None:
+    """The curves with the most seeds alone; None where all have as many."""
+    counts = Counter(source.planned.curve for source in found.table.sources)
+    names = [name for name, count in counts.items() if count == max(counts.values())]
+    if len(names) == len(counts):
+        return None
+    sources = tuple(source for source in found.table.sources if source.planned.curve in names)
+    frame = found.table.frame.filter(pl.col("curve").is_in(names))
+    return figures.learning_curves(dataclasses.replace(found.table, frame=frame, sources=sources))
 
 
 def evaluations(folder: Path) -> str:
@@ -100,6 +116,8 @@ def main() -> None:
         print(study.parent.name)
         reports[study.parent.name] = found = gather(study)
         report.write(found, study.parent)
+        if (figure := headline(found)) is not None:
+            (study.parent / "curves-most-seeds.png").write_bytes(figures.render(figure, "png"))
     pages = {RESULTS: tables(reports)} | {RESULTS / name: evaluations(RESULTS / name) for name in SINGLE_RUNS}
     for folder, text in pages.items():
         readme = folder / "README.md"

@@ -1,4 +1,7 @@
-"""Table of evaluations → figures as in the paper: a grid of tasks, mean lines, shaded 95 % intervals."""
+"""Table of evaluations → figures as in the paper: a grid of tasks, mean lines, shaded 95 % intervals.
+
+The interval of two or three runs is wider than the panel and hides all others, so few runs are drawn themselves.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,8 @@ COLOURS = (
     *("#009988", "#777777", "#332288", "#66CCEE", "#882255", "#999933"),
 )
 """After Paul Tol: told apart with any colour vision, and in grey."""
+ENOUGH = 4
+"""Runs of a curve whose interval is drawn; fewer are drawn one by one, as thin lines."""
 _STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -99,13 +104,16 @@ def choices(table: Table) -> Figure | None:
 
 
 def _draw(axes: Axes, curve: Curve, x: Any, colour: str) -> None:
-    """Mean and interval; dotted where only some of the runs have got so far."""
+    """Mean, and the interval or the runs themselves; dotted where only some of the runs have got so far."""
     band = statistics.student_band(curve.values)
     whole = band.count == len(curve.seeds)
     axes.plot(x, np.where(whole, band.mean, np.nan), color=colour, linewidth=1.6)
     if not whole.all():
         axes.plot(x, np.where(_widened(~whole), band.mean, np.nan), ":", color=colour, linewidth=1.2)
-    axes.fill_between(x, band.low, band.high, color=colour, alpha=0.18, linewidth=0)
+    if len(curve.seeds) >= ENOUGH:
+        axes.fill_between(x, band.low, band.high, color=colour, alpha=0.18, linewidth=0)
+    elif len(curve.seeds) > 1:
+        axes.plot(x, curve.values.T, color=colour, linewidth=0.6, alpha=0.55)
 
 
 def _widened(some: Any) -> Any:
@@ -129,10 +137,12 @@ def _legend(figure: Figure, palette: dict[str, str], counts: dict[str, set[int]]
     handles = [Line2D([], [], color=palette[name], label=f"{name} ({_seeds(n)})") for name, n in counts.items()]
     if handles:
         columns = min(len(handles), 3 if figure.get_figwidth() < 9 else 4)
-        figure.legend(
+        legend = figure.legend(
             handles=handles, loc="outside lower center", ncols=columns, frameon=False, title_fontsize="small",
-            title="mean over seeds, shaded its 95 % interval (Student t); dotted where not all seeds have got so far",
+            title=f"mean over seeds; shaded: its 95 % interval (Student t); thin: the seeds, if fewer than {ENOUGH};\n"
+            "dotted: where not all seeds have got so far",
         )  # fmt: skip
+        legend.get_title().set_multialignment("center")
 
 
 def _seeds(counts: set[int]) -> str:

@@ -89,9 +89,9 @@ def _curves(report: Report) -> str:
     palette = figures.colours(report.table.curves)
     cards = "".join(_card(report, task, palette) for task in report.table.tasks)
     return f"""<section id="curves"><h2>Learning curves</h2>
-<p class="soft">Mean return of the evaluation episodes over seeds; shaded: 95 % interval of that mean (Student t; with
-two seeds it can be wider than the plot). Where not all seeds have got so far the mean is over fewer, as the tooltip
-says; one seed alone has no interval.</p>
+<p class="soft">Mean return of the evaluation episodes over seeds; shaded: 95 % interval of that mean (Student t). Fewer
+than {figures.ENOUGH} seeds are thin lines instead; the tooltip has their interval. Where not all seeds have got so far
+the mean is over fewer, as the tooltip says.</p>
 {_controls(report, palette)}
 <div class="grid{" one" if len(report.table.tasks) == 1 else ""}">{cards}</div></section>"""
 

@@ -54,12 +54,17 @@ def choices(table: Table) -> str:
 
 
 def _traces(curve: Curve, colour: str, scale: float, axis: str) -> list[go.Scatter]:
-    """Interval and mean of one curve; the interval is one closed outline for each stretch that has one."""
+    """Interval and mean of one curve, or the runs themselves if they are few; the interval is one closed outline."""
     band = statistics.student_band(curve.values)
     x = {"steps": _listed(curve.steps / scale), "hours": _listed(figures.positions(curve, "hours"))}
     known = np.isfinite(band.low)
     parts: list[go.Scatter] = []
-    if known.any():
+    if 1 < len(curve.seeds) < figures.ENOUGH:
+        for values in curve.values:
+            own = {str(w): _listed(statistics.smooth(values, w)) for w in WINDOWS}
+            parts.append(_scatter(curve, x, own, axis, mode="lines", opacity=0.5,
+                                  line={"width": 0.9, "color": colour}, hoverinfo="skip"))  # fmt: skip
+    elif known.any():
         inside = np.flatnonzero(known)
         order = np.concatenate([inside, inside[::-1]])
         outlines = {str(w): _outline(band, inside, w) for w in WINDOWS}
