@@ -24,6 +24,8 @@ from euda.study.table import Curve
 
 RESULTS = Path(__file__).resolve().parent
 BEGIN, END = "<!-- numbers: written by results/build.py -->\n", "<!-- end of numbers -->"
+_COLUMNS = ("task", "method", "seeds", "at step", "return, 95 % interval", "of each seed", "area under curve",
+            "steps to reach")  # fmt: skip
 SINGLE_RUNS = ("initialisation", "robot")
 """Folders of runs that belong to no study."""
 
@@ -47,8 +49,8 @@ def tables(reports: dict[str, report.Report]) -> str:
 def _table(name: str, found: report.Report) -> Iterator[str]:
     yield f"### {found.title}\n"
     yield f"[Report]({name}/report.html) · [curves]({name}/curves-steps.png) · [raw data]({name}/runs)\n"
-    yield "| task | method | seeds | at step | return, 95 % interval | of each seed | area under curve | steps to reach |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield f"| {' | '.join(_COLUMNS)} |"
+    yield "|---" * len(_COLUMNS) + "|"
     yield from (_row(row, found.table.curve(row.task, row.curve)) for row in found.summary.rows)
     yield ""
 
@@ -61,10 +63,8 @@ def _row(row: Row, curve: Curve) -> str:
     if row.reach_steps:
         reach += f", after {row.reach_steps:.0f} (median)"
     returns = ", ".join(f"{value:.0f}" for value in curve.values[:, list(curve.steps).index(row.step)])
-    return (
-        f"| {row.task} | {row.curve} | {seeds} | {row.step} | {_interval(row.final)} | {returns} | {_interval(row.area)}"
-        f" | {reach} |"
-    )
+    cells = (row.task, row.curve, seeds, str(row.step), _interval(row.final), returns, _interval(row.area), reach)
+    return f"| {' | '.join(cells)} |"
 
 
 def _interval(found: Interval | None) -> str:
