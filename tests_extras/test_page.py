@@ -22,7 +22,9 @@ FITTING = """() => [...document.querySelectorAll("#curves .js-plotly-plot")].eve
   return 0.8 * box < width && width <= box;
 })"""
 PATIENCE = 120_000  # milliseconds, for machines that do other things as well
-TASKS, TRACES = 2, 2 * 4 + 1  # mean and interval of each curve, but for the one with a single seed
+TEXT = COMPARED.replace("[0, 1, 2]", "[0, 1, 2, 3, 4]").replace("[methods.ddpg]", "[methods.ddpg]\nseeds = [0, 1]")
+FEW = 2 + 1  # of ddpg: a line for each seed, and the mean
+TASKS, TRACES = 2, FEW + 2 * 3 + 1  # mean and interval of three curves, the last one has a single seed
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +41,8 @@ def browser():
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
-    study = Study(plan.load(write(folder, COMPARED, "compared")), folder / "runs")
-    invent(study, without=(5,), short=(0,))
+    study = Study(plan.load(write(folder, TEXT, "compared")), folder / "runs")
+    invent(study, without=(25,), short=(0,))
     return study
 
 
@@ -98,13 +100,13 @@ def test_toggling_a_method_changes_every_plot(open_page):
     chip = page.locator(".chip", has_text="ddpg")
     chip.click()
     page.wait_for_function(
-        f"document.querySelectorAll('#curves .scatterlayer .trace').length == {TASKS * (TRACES - 2)}"
+        f"document.querySelectorAll('#curves .scatterlayer .trace').length == {TASKS * (TRACES - FEW)}"
     )
-    assert plots(page, VISIBLE) == [TRACES - 2] * TASKS
+    assert plots(page, VISIBLE) == [TRACES - FEW] * TASKS
     chip.click()
     assert plots(page, VISIBLE) == [TRACES] * TASKS
     chip.dblclick()  # it alone
-    assert plots(page, VISIBLE) == [2] * TASKS
+    assert plots(page, VISIBLE) == [FEW] * TASKS
 
 
 def test_smoothing_scales_and_hours(open_page):
@@ -160,7 +162,7 @@ def test_served_it_comes_back_with_what_is_new_and_keeps_the_choices(browser, st
             pass
         page.wait_for_function("document.querySelectorAll('#curves .scatterlayer .trace').length > 0")
         assert page.locator(".chip", has_text="ddpg").get_attribute("aria-pressed") == "false"
-        assert plots(page, VISIBLE) == [TRACES - 2] * TASKS
+        assert plots(page, VISIBLE) == [TRACES - FEW] * TASKS
         page.close()
         server.shutdown()
         thread.join()
