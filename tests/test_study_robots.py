@@ -78,7 +78,7 @@ def test_a_study_trains_it_and_goes_on_as_euda_train_would(tmp_path, capsys, mon
 BAD = [
     ('reward = "run"', "", "reward is missing: one of run"),
     ('reward = "run"', 'reward = "os:abort"', "unknown reward 'os:abort'"),
-    ('reward = "run"', "reward = 3", "unknown reward 3"),
+    ('reward = "run"', "reward = [3]", "reward must be a text, not [3]"),
     ("direction = [1, 0]", "direction = 1", "direction must be a list"),
     ("direction = [1, 0]", 'direction = ["x", 0]', "direction must have numbers, not 'x'"),
     ("direction = [1, 0]", "", "direction"),

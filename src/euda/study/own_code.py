@@ -24,7 +24,7 @@ def name(text: str) -> None:
     _named.add(text)
 
 
-def is_named(text: object) -> bool:
+def is_named(text: str) -> bool:
     """Whether the user of this process has named it."""
     return text in _named
 

@@ -71,12 +71,12 @@ def _flags(table: Mapping[str, Any]) -> RobotFlags:
     for key in table:
         if key not in fields:
             raise unknown("entry", key, fields)
-    reward = table.get("reward")
-    if reward is None:
+    flags = RobotFlags(**{key: _entry(key, value) for key, value in table.items()})
+    if flags.reward is None:
         raise EudaError(f"reward is missing: one of {', '.join(BUILT_IN)}")
-    if reward not in BUILT_IN and not own_code.is_named(reward):
-        raise unknown("reward", reward, BUILT_IN)
-    return RobotFlags(**{key: _entry(key, value) for key, value in table.items()})
+    if flags.reward not in BUILT_IN and not own_code.is_named(flags.reward):
+        raise unknown("reward", flags.reward, BUILT_IN)
+    return flags
 
 
 def _entry(name: str, value: Any) -> Any:
