@@ -8,16 +8,19 @@ evaluations in the README of their folder.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import runpy
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from scipy import stats
 
-from euda.study import figures, report, run
+from euda.study import figures, report, run, statistics
 from euda.study.statistics import Interval
 from euda.study.summary import Row
 from euda.study.table import Curve
@@ -53,6 +56,24 @@ def _table(name: str, found: report.Report) -> Iterator[str]:
     yield "|---" * len(_COLUMNS) + "|"
     yield from (_row(row, found.table.curve(row.task, row.curve)) for row in found.summary.rows)
     yield ""
+    yield from _comparisons(found)
+
+
+def _comparisons(found: report.Report) -> Iterator[str]:
+    """Every two methods with at least four seeds, by the area under the curves of their runs."""
+    for task in found.table.tasks:
+        curves = [found.table.curve(task, name) for name in found.table.curves]
+        areas = {c.name: statistics.area_under_curve(c.steps, c.values) for c in curves if len(c.seeds) >= 4}
+        if len(areas) < 2:
+            continue
+        yield f"| {task}: area under curve | better with probability, 95 % interval | p (Mann and Whitney, exact) |"
+        yield "|---|---|---|"
+        for (first, a), (second, b) in itertools.combinations(reversed(areas.items()), 2):
+            better = statistics.improvement_interval([(a, b)], np.random.default_rng(0))
+            p = stats.mannwhitneyu(a, b, method="exact").pvalue
+            interval = f"{better.value:.2f} ({better.low:.2f} to {better.high:.2f})"
+            yield f"| {first} against {second} | {interval} | {p:.2f} |"
+        yield ""
 
 
 def _row(row: Row, curve: Curve) -> str:
