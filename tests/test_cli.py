@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 
+import gymnasium
 import pytest
 from PIL import Image
 from robots import ARM, crawler, write
 from test_morphology import LOOP, PAPER, TWO
 
+import euda
 from euda.body import tasks
 from euda.cli import main
 
@@ -78,6 +80,23 @@ def test_certify_a_model(run, tmp_path):
     assert run("certify", write(tmp_path, crawler(cone="pyramidal")), "--cone", "elliptic", "--states", 12)[0] == 0
 
 
+def test_certify_the_simulation_in_an_environment(run):
+    code, out, _ = run("certify", "--env", "Ant-v5", "--direction", 1, 0, "--states", 30)
+    assert code == 1
+    assert "Ant-v5, limb features, pyramidal cone" in out
+    assert "because: pyramidal friction cone" in out
+    assert "not compared: the reward of Ant-v5" in out
+    code, out, _ = run("certify", "--env", "Ant-v5", "--cone", "elliptic", "--states", 12, "--json")
+    found = json.loads(out)
+    assert (code, found["verdict"], found["task"], found["reward"]) == (0, "exact", "Ant-v5", None)
+
+
+def test_layout_of_an_environment(run):
+    found = json.loads(run("layout", "--env", "Ant-v5", "--direction", 1, 0, "--json")[1])
+    wrapped = euda.LimbObservation(gymnasium.make("Ant-v5"), direction=(1, 0, 0))
+    assert found == wrapped.layout.to_json()
+
+
 def test_picture(run, tmp_path):
     path = tmp_path / "robot.png"
     assert run("picture", "quadruped_run", "--out", path, "--width", 320, "--height", 180)[0] == 0
@@ -93,7 +112,10 @@ BAD = [
     (["layout", "cheeta_run"], "unknown task 'cheeta_run': did you mean 'cheetah_run'"),
     (["layout", "cheetah_run", "--features", "limbs"], "unknown features 'limbs'"),
     (["layout", "cheetah_run", "--feature", "limb"], "--feature"),
-    (["layout"], "task"),
+    (["layout"], "Name a task (see euda tasks), an MJCF file, or an environment with --env"),
+    (["layout", "cheetah_run", "--env", "Ant-v5"], "name 'cheetah_run' or --env Ant-v5, not both"),
+    (["certify", "--env", "Ant-v6"], "unknown environment 'Ant-v6'"),
+    (["certify", "--env", "Ant-v5", "--reward", "run"], "--reward belongs to MJCF files"),
     (["fly"], "fly"),
     ([], "tasks"),
     (["certify", "humanoid"], "unknown task 'humanoid': did you mean"),

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+import gymnasium
 import mujoco
 import numpy as np
 import pytest
@@ -210,6 +211,42 @@ def test_episodes_begin_at_the_keyframe_within_the_noise(tmp_path):
     assert (away.std(axis=0) > 0.03 * span).all()
     assert (ModelEnv(path, noise=0).reset(seed=1) and env.reset(seed=1)) is not None
     np.testing.assert_array_equal(ModelEnv(path, direction=(1, 0, 0)).reset(seed=7)[0], env.reset(seed=7)[0])
+
+
+def test_a_compiled_model_is_as_good_as_its_file_and_stays_as_it_is():
+    model = mujoco.MjModel.from_xml_string(TRIPOD.read_text().replace("elliptic", "pyramidal"))
+    assert (ModelEnv(model, "elliptic").cone, ModelEnv(model).cone) == ("elliptic", "pyramidal")
+    model = mujoco.MjModel.from_xml_path(str(TRIPOD))
+    before = model_content(model)
+    built, read = (
+        ModelEnv(model, direction=(1, 0, 0), reward="run"),
+        ModelEnv(TRIPOD, direction=(1, 0, 0), reward="run"),
+    )
+    assert (built.task, read.task) == ("tripod", "tripod.xml")
+    np.testing.assert_array_equal(built.reset(seed=3)[0], read.reset(seed=3)[0])
+    for action in np.random.default_rng(0).uniform(-1, 1, (20, model.nu)):
+        ours, theirs = built.step(action), read.step(action)
+        np.testing.assert_array_equal(ours[0], theirs[0])
+        assert ours[1] == theirs[1]
+    certify(lambda: ModelEnv(model), states=3, yaws=1)
+    assert model_content(model) == before
+
+
+@pytest.mark.parametrize("name", ["Ant-v5", "HalfCheetah-v5", "Humanoid-v5"])
+def test_the_simulation_of_an_environment_steps_as_the_environment_does(name):
+    ours = robots.simulation_of(name, robots.AimFlags(), "limb", None)
+    theirs = gymnasium.make(name).unwrapped
+    theirs.reset(seed=0)
+    for action in np.random.default_rng(0).uniform(-1, 1, (10, ours.model.nu)):
+        ours.reset()
+        ours.data.qpos[:], ours.data.qvel[:] = theirs.data.qpos, theirs.data.qvel
+        ours.data.qacc_warmstart[:] = theirs.data.qacc_warmstart
+        mujoco.mj_step1(ours.model, ours.data)
+        low, high = theirs.action_space.low, theirs.action_space.high
+        theirs.step(low + (action + 1) / 2 * (high - low))
+        ours.step(action)
+        np.testing.assert_allclose(ours.data.qpos, theirs.data.qpos, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(ours.data.qvel, theirs.data.qvel, rtol=0, atol=1e-4)
 
 
 def test_headings_are_random_without_an_aim_and_as_built_with_one():
@@ -484,7 +521,7 @@ BAD = [
     (["{tmp}/robot.xml", *ALONG, "--reset-noise", "3"], "noise must be between 0 and 1"),
     (["{tmp}/robot.xml", *ALONG, "--sensors", "compass"], "has no known behaviour under a yaw"),
     (["{tmp}/robot.xml", *ALONG, "--method", "segnn"], "segnn"),
-    (["reacher_hard", *ALONG], "--reward, --direction belongs to robots of your own"),
+    (["reacher_hard", *ALONG], "--direction, --reward belongs to robots of your own"),
     (["--env", "Ant-v6"], "did you mean 'Ant-v5'"),
     (["--env", "no_such_module:Ant-v5"], "cannot import 'no_such_module'"),
     (["--env", "CartPole-v1"], "is no MuJoCo environment"),

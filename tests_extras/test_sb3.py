@@ -7,8 +7,8 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.wrappers import FrameStackObservation
+from recording import Recording
 from stable_baselines3 import DDPG, SAC, TD3
-from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 from turned_by_hand import assert_turned, assert_uniform
 
@@ -29,22 +29,6 @@ def small():
         "policy_kwargs": {"net_arch": [32, 32]}, "buffer_size": 5000, "batch_size": 64, "learning_starts": 200,
         "train_freq": 8, "gradient_steps": 1, "seed": 3, "device": "cpu",
     }  # fmt: skip
-
-
-class Recording(RotatingReplayBuffer):
-    """Keeps every batch beside the rows of the store it was made from."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.seen = []
-
-    def _get_samples(self, batch_inds, env=None):
-        state = np.random.get_state()
-        plain = (NStepReplayBuffer if self.n_steps > 1 else ReplayBuffer)._get_samples(self, batch_inds, env)
-        np.random.set_state(state)
-        batch = super()._get_samples(batch_inds, env)
-        self.seen.append((plain, batch))
-        return batch
 
 
 def pair(batch):

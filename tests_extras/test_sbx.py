@@ -1,13 +1,12 @@
 """SBX (SB3 in JAX) learning from turned batches: it uses SB3's buffers, and cuts one sample into several batches."""
 
-# ruff: noqa: NPY002 - SB3's buffers draw from NumPy's global generator
 import warnings
 
 import gymnasium
 import jax
 import numpy as np
 import pytest
-from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
+from recording import Recording
 from turned_by_hand import assert_turned, assert_uniform
 
 import euda
@@ -30,22 +29,6 @@ def small():
         "policy_kwargs": {"net_arch": [32, 32]}, "buffer_size": 5000, "batch_size": BATCH, "learning_starts": 200,
         "train_freq": 16, "gradient_steps": UPDATES, "seed": 3,
     }  # fmt: skip
-
-
-class Recording(RotatingReplayBuffer):
-    """Keeps every sample beside the rows of the store it was made from."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.seen = []
-
-    def _get_samples(self, batch_inds, env=None):
-        state = np.random.get_state()
-        plain = (NStepReplayBuffer if self.n_steps > 1 else ReplayBuffer)._get_samples(self, batch_inds, env)
-        np.random.set_state(state)
-        batch = super()._get_samples(batch_inds, env)
-        self.seen.append((plain, batch))
-        return batch
 
 
 def rotating(env, buffer=RotatingReplayBuffer, **kwargs):

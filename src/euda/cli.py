@@ -22,9 +22,12 @@ import tyro
 
 from euda.errors import EudaError
 from euda.study import commands, study_commands
-from euda.study.robots import RobotFlags
+from euda.study.robots import AimFlags, RobotFlags
 
 Positional = tyro.conf.Positional
+Subject = Annotated[Positional[str | None], tyro.conf.arg(metavar="TASK|ROBOT.xml")]
+Aim = Annotated[AimFlags, tyro.conf.arg(name="")]
+_AIM = AimFlags()
 
 
 def tasks(json_: Annotated[bool, tyro.conf.arg(name="json")] = False) -> int:
@@ -75,47 +78,37 @@ def tasks(json_: Annotated[bool, tyro.conf.arg(name="json")] = False) -> int:
 
 
 def layout(
-    task: Positional[str],
+    subject: Subject = None,
     features: str = "limb",
-    direction: tuple[float, ...] = (),
-    target: tuple[str, ...] = (),
-    limb: str | None = None,
-    sensors: tuple[str, ...] = (),
-    allow_loops: bool = False,
+    env: str | None = None,
+    robot: Aim = _AIM,
     json_: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> int:
     """Print what each entry of an observation is and how it turns.
 
     Args:
-        task: Name of a task (see `euda tasks`), or path of an MJCF file.
+        subject: Name of a task (see `euda tasks`), or path of an MJCF file.
         features: limb, limb-paper or joint.
-        direction: Direction of travel of a model, two or three numbers.
-        target: Site, geom or body that a model should reach, or three numbers.
-        limb: Site, geom or body of the model that should reach the target.
-        sensors: Sensors of a model to observe.
-        allow_loops: Accept a model with closed kinematic loops.
+        env: Instead of a task: a registered Gymnasium environment that runs on MuJoCo, Id or module:Id.
+        robot: A robot of your own.
         json_: Print JSON instead of a table.
     """
-    flags = RobotFlags(None, direction, target, limb, sensors, allow_loops)
-    fields = _environment(task, features, None, flags).layout
+    fields = _environment(subject, env, features, None, robot).layout
     print(json.dumps(fields.to_json(), indent=2) if json_ else fields)
     return 0
 
 
 def certify(
-    subject: Positional[str],
+    subject: Subject = None,
     features: str = "limb",
     cone: str | None = None,
     yaws: int = 4,
     states: int = 60,
     seed: int = 0,
     tolerance: float = 0.0,
+    env: str | None = None,
+    robot: Aim = _AIM,
     reward: str | None = None,
-    direction: tuple[float, ...] = (),
-    target: tuple[str, ...] = (),
-    limb: str | None = None,
-    sensors: tuple[str, ...] = (),
-    allow_loops: bool = False,
     json_: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> int:
     """Prove in the simulator what a yaw does to a task or a model. Exit code 0: exact, or within --tolerance; 1: not.
@@ -128,36 +121,42 @@ def certify(
         states: States to compare, with and without contacts.
         seed: Seed of states, actions and yaws.
         tolerance: Largest relative error to accept.
-        reward: Reward of a model: run, reach, stand, or your module:function.
-        direction: Direction of travel of a model, two or three numbers.
-        target: Site, geom or body that a model should reach, or three numbers.
-        limb: Site, geom or body of the model that should reach the target.
-        sensors: Sensors of a model to observe.
-        allow_loops: Accept a model with closed kinematic loops.
+        env: Instead of a task: a registered Gymnasium environment that runs on MuJoCo, Id or module:Id.
+        robot: A robot of your own.
+        reward: Your own robot: run (speed along the direction), reach (the target), stand, or your module:function.
         json_: Print JSON instead of a table.
     """
     from euda.body.certificate import certify as prove
 
-    flags = RobotFlags(reward, direction, target, limb, sensors, allow_loops)
-    certificate = prove(lambda: _environment(subject, features, cone, flags), states=states, yaws=yaws, seed=seed)
+    flags = RobotFlags(**dataclasses.asdict(robot), reward=reward)
+    certificate = prove(lambda: _environment(subject, env, features, cone, flags), states=states, yaws=yaws, seed=seed)
     if json_:
         print(json.dumps(certificate.to_json(), indent=2))
     else:
         _print_certificate(certificate)
+        if env is not None:
+            print(f"not compared: the reward of {certificate.task}, and what else it does in a step but simulate")
     return 0 if certificate.verdict == "exact" or certificate.worst <= tolerance else 1
 
 
-def _environment(subject: str, features: str, cone: str | None, flags: RobotFlags) -> Any:
-    """A task by its name, or the robot in a file."""
+def _environment(subject: str | None, env: str | None, features: str, cone: str | None, flags: AimFlags) -> Any:
+    """A task by its name, the robot in a file, or the simulation in a Gymnasium environment."""
     from euda.body.environment import TaskEnv
     from euda.study import robots
 
+    if subject is not None and env is not None:
+        raise EudaError(f"name {subject!r} or --env {env}, not both")
+    if env is not None:
+        return robots.simulation_of(env, flags, features, cone)
+    if subject is None:
+        raise EudaError("of what? Name a task (see euda tasks), an MJCF file, or an environment with --env")
     if not robots.is_model(subject):
         if flags.given:
             given = ", ".join(flags.given)
             raise EudaError(f"{given} belongs to robots of your own (MJCF files), not to task {subject!r}")
         return TaskEnv(subject, features, cone)
-    return robots.preview(subject, flags, features, cone)
+    trained = flags if isinstance(flags, RobotFlags) else RobotFlags(**dataclasses.asdict(flags))
+    return robots.preview(subject, trained, features, cone)
 
 
 def _print_certificate(certificate: Any) -> None:
@@ -177,12 +176,14 @@ def _print_certificate(certificate: Any) -> None:
 
 
 def picture(
-    subject: Positional[str],
+    subject: Subject = None,
+    *,
     out: Path,
     copies: int = 6,
     width: int = 1280,
     height: int = 720,
-    direction: tuple[float, ...] = (),
+    env: str | None = None,
+    robot: Aim = _AIM,
 ) -> int:
     """Draw a robot with its turned copies: what augmentation does.
 
@@ -192,13 +193,14 @@ def picture(
         copies: How many robots to draw, the original included.
         width: Pixels.
         height: Pixels.
-        direction: Direction of travel of a model, two or three numbers.
+        env: Instead of a task: a registered Gymnasium environment that runs on MuJoCo, Id or module:Id.
+        robot: A robot of your own.
     """
     from euda.body.picture import picture as draw
     from euda.body.picture import save_png
 
-    env = _environment(subject, "limb", None, RobotFlags(direction=direction))
-    save_png(out, lambda: draw(env, copies, width, height))
+    found = _environment(subject, env, "limb", None, robot)
+    save_png(out, lambda: draw(found, copies, width, height))
     print(f"wrote {out}")
     return 0
 

@@ -19,7 +19,7 @@ from euda.body.joint_features import own_observer
 from euda.body.limb_env import LimbEnv, State
 from euda.body.resets import NOISE, Start
 from euda.body.rewards import RewardFunction, bind
-from euda.body.robot import describe, read_model
+from euda.body.robot import describe, model_name, read_model
 from euda.body.sensors import read as read_sensors
 from euda.body.streams import stream_from_array, stream_to_array
 from euda.errors import EudaError
@@ -96,7 +96,7 @@ def _random(seed: int | None) -> np.random.RandomState:
 
 
 class ModelEnv(LimbEnv):
-    """Any MJCF with one robot: for certificates and pictures, and with a reward for training.
+    """Any MJCF file or MjModel with one robot: for certificates and pictures, and with a reward for training.
 
     `reward` is `run`, `reach`, `stand`, or a function (model, data) that returns a number and may also ask for
     `direction` and `target`. Episodes begin at the first keyframe (or the model's own pose), every limited joint
@@ -112,14 +112,15 @@ class ModelEnv(LimbEnv):
     (9, 94, 'pyramidal')
     """
 
-    def __init__(self, path: str | Path, cone: str | None = None, direction: Any = None, target: Any = None,
-                 limb: str | None = None, sensors: Sequence[str] = (), allow_loops: bool = False,
+    def __init__(self, model: str | Path | mujoco.MjModel, cone: str | None = None, direction: Any = None,
+                 target: Any = None, limb: str | None = None, sensors: Sequence[str] = (), allow_loops: bool = False,
                  control_timestep: float = 0.02, render_mode: str | None = None, width: int = 480, height: int = 360,
                  camera: str | int | None = None, *, features: str = "limb",
                  reward: str | RewardFunction | None = None, reward_name: str | None = None,
                  episode_steps: int = tasks.EPISODE_STEPS, noise: float = NOISE, random_heading: bool | None = None,
                  fall_below: float | None = None) -> None:  # fmt: skip
-        model = read_model(path)
+        name = model_name(model) if isinstance(model, mujoco.MjModel) else Path(model).name
+        model = read_model(model)
         tasks.set_cone(model, "default" if cone is None else cone)
         if not 0 < control_timestep < np.inf:
             raise EudaError(f"control_timestep must be a positive number of seconds, not {control_timestep!r}")
@@ -129,7 +130,7 @@ class ModelEnv(LimbEnv):
         observer = own_observer(robot, features, [read_sensors(name, name) for name in sensors])
         substeps = max(1, round(control_timestep / model.opt.timestep))
         super().__init__(robot, observer, substeps, episode_steps, render_mode, width, height, camera)
-        self.task, self.cone, self.features = Path(path).name, tasks.cone_name(model), features
+        self.task, self.cone, self.features = name, tasks.cone_name(model), features
         self._reward = None if reward is None else bind(robot, reward, reward_name)
         is_free = robot.morphology.base == "free"
         if random_heading and not is_free:

@@ -28,7 +28,7 @@ def run(robot: Robot) -> Reward:
     """The speed of the robot's centre of mass along the direction (m/s); return times timestep is the distance."""
     direction, model, data, root = robot.direction, robot.model, robot.data, robot.morphology.mount
     if direction is None:
-        raise EudaError("reward 'run' needs a direction of travel: add --direction X Y")
+        raise EudaError("reward 'run' needs a direction of travel (on the command line --direction X Y)")
     if robot.morphology.base == "fixed":
         raise EudaError("reward 'run' needs a robot that can travel, and the base of this one is fixed")
     velocity = data.subtree_linvel[root]
@@ -43,7 +43,7 @@ def run(robot: Robot) -> Reward:
 def reach(robot: Robot) -> Reward:
     """How near the limb is to the target: 1 / (1 + distance / 0.1 m), so 1 there, 1/2 at 10 cm, 1/11 at 1 m."""
     if robot.target is None:
-        raise EudaError("reward 'reach' needs a target: add --target NAME or --target X Y Z")
+        raise EudaError("reward 'reach' needs a target (on the command line --target NAME or --target X Y Z)")
     limb, target = point(robot.model, robot.data, robot.target.limb), target_point(robot)
 
     def reward() -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import logging
 import warnings
@@ -99,10 +100,17 @@ def quiet_warnings() -> None:
         mujoco.set_mju_user_warning(logging.getLogger("euda").debug)  # steps report those that matter as errors
 
 
-def read_model(path: str | Path) -> mujoco.MjModel:
-    """Compile an MJCF file; says in one sentence what is wrong with it."""
+def model_name(model: mujoco.MjModel) -> str:
+    """The name that a compiled model was given."""
+    return bytes(model.names).split(b"\0", 1)[0].decode() or "model"
+
+
+def read_model(source: str | Path | mujoco.MjModel) -> mujoco.MjModel:
+    """Compile an MJCF file, or copy a model that is compiled; says in one sentence what is wrong with a file."""
     quiet_warnings()
-    path = Path(path)
+    if isinstance(source, mujoco.MjModel):
+        return copy.copy(source)
+    path = Path(source)
     if not path.is_file():
         raise ModelError(f"no model file at {str(path)!r}")
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,9 @@ def is_model(subject: str) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class RobotFlags:
-    """What the command line says about a robot of one's own."""
+class AimFlags:
+    """What the command line says of a robot of one's own wherever it is observed: what it wants and what is seen."""
 
-    reward: str | None = None
-    """Your own robot: run (speed along the direction), reach (the target), stand, or your module:function."""
     direction: tuple[float, ...] = ()
     """Your own robot: direction of travel, two or three numbers."""
     target: tuple[str, ...] = ()
@@ -46,18 +44,6 @@ class RobotFlags:
     """Your own robot: sensors to observe beside the limbs."""
     allow_loops: bool = False
     """Your own robot: accept closed kinematic loops."""
-    control_timestep: float | None = None
-    """Your own robot: seconds between two actions, rounded to whole steps of the simulation; by default 0.02."""
-    reset_noise: float | None = None
-    """Your own robot: how far episodes begin from the first keyframe, a share of each joint's range; default 0.1."""
-    heading: str = "auto"
-    """Your own robot: model (episodes begin as in the file), random, or auto: random without direction and target."""
-    fall_below: float | None = None
-    """Your own robot: end an episode when the root is lower than this (m); by default it goes on."""
-
-    def __post_init__(self) -> None:
-        if self.heading not in _HEADINGS:
-            raise unknown("heading", self.heading, _HEADINGS)
 
     @property
     def given(self) -> list[str]:
@@ -72,6 +58,26 @@ class RobotFlags:
             raise EudaError("a robot has a direction (--direction) or a target (--target), not both")
         return {"direction": direction_of(self.direction), "target": target_of(self.target), "limb": self.limb,
                 "sensors": self.sensors, "allow_loops": self.allow_loops}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class RobotFlags(AimFlags):
+    """What the command line says of a robot of one's own that is trained."""
+
+    reward: str | None = None
+    """Your own robot: run (speed along the direction), reach (the target), stand, or your module:function."""
+    control_timestep: float | None = None
+    """Your own robot: seconds between two actions, rounded to whole steps of the simulation; by default 0.02."""
+    reset_noise: float | None = None
+    """Your own robot: how far episodes begin from the first keyframe, a share of each joint's range; default 0.1."""
+    heading: str = "auto"
+    """Your own robot: model (episodes begin as in the file), random, or auto: random without direction and target."""
+    fall_below: float | None = None
+    """Your own robot: end an episode when the root is lower than this (m); by default it goes on."""
+
+    def __post_init__(self) -> None:
+        if self.heading not in _HEADINGS:
+            raise unknown("heading", self.heading, _HEADINGS)
 
 
 def direction_of(words: tuple[float, ...]) -> tuple[float, ...] | None:
@@ -236,19 +242,32 @@ def _normal(env: str) -> str:
 _OF_FILES = ("--reward", "--control-timestep", "--reset-noise", "--heading", "--fall-below")
 
 
-def of_environment(text: str, flags: RobotFlags, features: str, cone: str | None) -> tuple[RobotConfig, int]:
-    """A registered Gymnasium environment, and the steps of its episodes."""
+def _maker(text: str, flags: AimFlags) -> Callable[[], SavedEnvironment]:
+    """What makes the environment that the user named, whose code may run because of that."""
     if wrong := [flag for flag in flags.given if flag in _OF_FILES]:
         raise EudaError(f"{', '.join(wrong)} belongs to MJCF files: an environment has that of its own")
+    env = _normal(text)
+    own_code.name(env)
+    _import_for(env)
+    return functools.partial(SavedEnvironment, env, **flags.aim)
+
+
+def simulation_of(text: str, flags: AimFlags, features: str, cone: str | None) -> ModelEnv:
+    """The simulation inside a registered Gymnasium environment, without its reward and resets, to look at."""
+    made = _maker(text, flags)()
+    found = ModelEnv(made.model, cone, **flags.aim, features=features, control_timestep=made.control_timestep)
+    found.task = made.task
+    return found
+
+
+def of_environment(text: str, flags: RobotFlags, features: str, cone: str | None) -> tuple[RobotConfig, int]:
+    """A registered Gymnasium environment, and the steps of its episodes."""
     if features != "limb":
         raise EudaError(f"an environment is observed by features 'limb', not {features!r}: use --method rotate or limb")
     if cone not in (None, "default"):
         raise EudaError(f"--cone {cone} belongs to tasks and MJCF files: an environment has a cone of its own")
-    env = _normal(text)
-    own_code.name(env)
-    _import_for(env)
-    make = functools.partial(SavedEnvironment, env, **flags.aim)
-    first = make()
+    make = _maker(text, flags)
+    env, first = _normal(text), make()
     return RobotConfig(
         None, env, content(first.model), None, **flags.aim, control_timestep=first.control_timestep,
         resumes_exactly=saved.is_saved_exactly(make),
