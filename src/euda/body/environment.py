@@ -112,15 +112,15 @@ class ModelEnv(LimbEnv):
     (9, 94, 'pyramidal')
     """
 
-    def __init__(self, model: str | Path | mujoco.MjModel, cone: str | None = None, direction: Any = None,
+    def __init__(self, source: str | Path | mujoco.MjModel, cone: str | None = None, direction: Any = None,
                  target: Any = None, limb: str | None = None, sensors: Sequence[str] = (), allow_loops: bool = False,
                  control_timestep: float = 0.02, render_mode: str | None = None, width: int = 480, height: int = 360,
                  camera: str | int | None = None, *, features: str = "limb",
                  reward: str | RewardFunction | None = None, reward_name: str | None = None,
                  episode_steps: int = tasks.EPISODE_STEPS, noise: float = NOISE, random_heading: bool | None = None,
                  fall_below: float | None = None) -> None:  # fmt: skip
-        name = model_name(model) if isinstance(model, mujoco.MjModel) else Path(model).name
-        model = read_model(model)
+        name = model_name(source) if isinstance(source, mujoco.MjModel) else Path(source).name
+        model = read_model(source)
         tasks.set_cone(model, "default" if cone is None else cone)
         if not 0 < control_timestep < np.inf:
             raise EudaError(f"control_timestep must be a positive number of seconds, not {control_timestep!r}")
