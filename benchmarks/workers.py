@@ -32,7 +32,7 @@ class Euda:
 
     def __init__(self, task: str, share: float) -> None:
         from euda.config import AugmentationConfig, ReplayConfig
-        from euda.study import run, training
+        from euda.study import run, trainer
         from euda.study.settings import RunConfig
 
         augmentation = AugmentationConfig("rotate", share) if share else AugmentationConfig()
@@ -40,7 +40,7 @@ class Euda:
         self._folder = tempfile.TemporaryDirectory()
         self._run = run.Run(Path(self._folder.name), config)
         self._run.clear()
-        self.trainer = training.Trainer(self._run, None)
+        self.trainer = trainer.Trainer(self._run, None)
 
     def train(self, steps: int) -> None:
         for _ in range(steps):

@@ -73,7 +73,7 @@ def simulate(config: RunConfig) -> float:
 
 def learn(config: RunConfig) -> float:
     """Seconds for a whole step of training without evaluation."""
-    from euda.study.training import Trainer
+    from euda.study.trainer import Trainer
 
     replay = dataclasses.replace(config.replay, capacity=max(2000, config.replay.batch_size), seed_steps=50)
     short = dataclasses.replace(config, replay=replay, checkpoint_every=1000)
