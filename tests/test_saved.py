@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import gymnasium
+import mujoco
 import numpy as np
 import pytest
 from test_robots import leave_this_process_alone, module, refused  # noqa: F401 - the first is a fixture
@@ -14,8 +15,9 @@ from test_training import compilation_cache, content, stopped_at  # noqa: F401 -
 from euda import cli
 from euda.adapters.saved import SavedEnvironment, is_saved_exactly
 from euda.errors import EudaError, SimulationError
-from euda.study import commands, own_code, run, training
+from euda.study import own_code, robots, run, training
 from euda.study.display import Silent
+from euda.study.environments import cautions
 from euda.study.settings import RunConfig
 
 TINY = [
@@ -174,4 +176,18 @@ def test_turning_without_a_direction_is_warned_of(capsys, words, warns):
     """The ant's reward follows world x."""
     assert cli.main(["train", "--env", "gymnasium:Ant-v5", "--dry-run", *words]) == 0
     config = RunConfig.from_json(json.loads(capsys.readouterr().out))
-    assert any("otherwise add --direction X Y" in sentence for sentence in commands._warnings(config)) == warns
+    assert any("otherwise name the direction" in sentence for sentence in cautions(config)) == warns
+
+
+@pytest.mark.parametrize("features", ["joint", "limb-paper"])
+def test_an_environment_has_the_other_features_too(features):
+    """Those of the simulation inside, at every step."""
+    ours = robots.simulation_of("Ant-v5", robots.AimFlags(direction=(1.0, 0.0)), features, None)
+    env = SavedEnvironment("Ant-v5", direction=(1, 0, 0), features=features)
+    assert env.layout == ours.layout
+    env.reset(seed=0)
+    for action in np.random.default_rng(0).uniform(-1, 1, (8, 8)):
+        observation = env.step(action)[0]
+        ours.data.qpos[:], ours.data.qvel[:] = env._data.qpos, env._data.qvel
+        mujoco.mj_forward(ours.model, ours.data)
+        np.testing.assert_allclose(observation, ours.observer.observe(), rtol=0, atol=1e-6)

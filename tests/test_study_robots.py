@@ -104,8 +104,63 @@ def test_bad_robots_are_refused_in_one_sentence(old, new, words, tmp_path, capsy
 
 def test_files_of_the_same_name_are_refused(tmp_path):
     again = STUDY.replace("seeds = [0, 1]", 'seeds = [0]\n[robots."sub/robot.xml"]\nreward = "stand"')
-    with pytest.raises(EudaError, match=r"two robots have files named 'robot.xml'"):
+    with pytest.raises(EudaError, match=r"two robots are named 'robot.xml'"):
         plan.load(write(tmp_path, again.replace("steps = 40\n", "")))
+
+
+ENVIRONMENT = """
+tasks = ["HalfCheetah-v5"]
+seeds = [0]
+steps = 40
+[robots.HalfCheetah-v5]
+direction = [1, 0]
+[methods.ddpg]
+[methods.rotate]
+[overrides]
+mlp.hidden_size = 8
+replay.seed_steps = 10
+replay.batch_size = 8
+evaluation = {every = 20, episodes = 2}
+"""
+
+
+def test_a_gymnasium_environment_is_a_task_of_a_study(tmp_path, capsys):
+    study = tmp_path / "theirs.toml"
+    study.write_text(ENVIRONMENT)
+    found = plan.load(study)
+    assert [(p.config.task, p.config.features, p.config.episode_steps) for p in found.runs] == [
+        ("HalfCheetah-v5", "joint", 1000),
+        ("HalfCheetah-v5", "limb", 1000),
+    ]
+    assert {p.config.robot.env for p in found.runs} == {"HalfCheetah-v5"}
+    study.write_text(ENVIRONMENT + "episode_steps = 10\n")
+    assert cli.main(["study", "run", str(study), "--runs", str(tmp_path / "runs")]) == 0
+    out, error = capsys.readouterr()
+    assert "2 of 2 runs are complete" in out
+    assert "direction" not in error
+    for folder in run.find(tmp_path / "runs"):
+        assert cli.main(["evaluate", str(folder), "--episodes", "1"]) == 0
+    study.write_text(ENVIRONMENT.replace("direction = [1, 0]", "") + "episode_steps = 10\n")
+    assert cli.main(["study", "run", str(study), "--runs", str(tmp_path / "others")]) == 0
+    assert "otherwise name the direction" in capsys.readouterr().err
+
+
+BAD_ENVIRONMENTS = [
+    ("[robots.HalfCheetah-v5]", "[robots.HalfCheeta-v5]", "'HalfCheetah-v5' needs a table [robots.'HalfCheetah-v5']"),
+    ("HalfCheetah-v5", "HalfCheeta-v5", "unknown environment 'HalfCheeta-v5'"),
+    ("direction = [1, 0]", 'reward = "run"', "--reward belongs to MJCF files"),
+    ("[robots.HalfCheetah-v5]", '[robots."os:HalfCheetah-v5"]', "a study imports no module"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "words"), BAD_ENVIRONMENTS, ids=[words for *_, words in BAD_ENVIRONMENTS])
+def test_bad_environments_are_refused_in_one_sentence(old, new, words, tmp_path, capsys):
+    study = tmp_path / "theirs.toml"
+    study.write_text(ENVIRONMENT.replace(old, new))
+    assert cli.main(["study", "show", str(study), "--no-measure"]) == 2
+    error = capsys.readouterr().err.strip()
+    assert words in error
+    assert "\n" not in error
 
 
 SHORT = {"episode_steps": 10, "mlp": {"hidden_size": 8}, "evaluation": {"every": 20, "episodes": 2}}
@@ -130,3 +185,15 @@ def test_python_names_a_reward_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = euda.train(str(path), "limb", robot={"reward": "height_of_mine:height"}, steps=20, out="run", **SHORT)
     assert found.config.robot.reward == "height_of_mine:height"
+
+
+def test_python_trains_an_environment_of_its_own(tmp_path, monkeypatch):
+    (tmp_path / "envs_of_mine.py").write_text(
+        "import gymnasium\n"
+        "entry = 'gymnasium.envs.mujoco.ant_v5:AntEnv'\n"
+        "gymnasium.register('Mine-v0', entry_point=entry, max_episode_steps=30)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    short = {key: value for key, value in SHORT.items() if key != "episode_steps"}
+    found = euda.train("envs_of_mine:Mine-v0", robot={"direction": (1, 0)}, steps=40, out="run", **short)
+    assert (found.config.robot.env, found.config.episode_steps) == ("envs_of_mine:Mine-v0", 30)

@@ -42,7 +42,8 @@ def train(
     Ctrl-C saves and raises KeyboardInterrupt; the same call goes on from there.
 
     For a robot of your own `task` is the path of its MJCF file, and `robot` says what the flags of `euda train` say:
-    `robot={"reward": "run", "direction": (1, 0)}`; the reward may be your `"module:function"`.
+    `robot={"reward": "run", "direction": (1, 0)}`; the reward may be your `"module:function"`. For a Gymnasium
+    environment `task` is its `Id` or `"module:Id"`, and `robot={"direction": (1, 0)}` what its reward follows.
 
     Numbers are those of the command line, bit for bit, if JAX has not been used before in this process: only
     then can it still be told to use one thread.
@@ -61,8 +62,9 @@ def train(
     table = {"tasks": [task], "seeds": [seed], "methods": {method: row}} | ({} if steps is None else {"steps": steps})
     if robot is not None:
         table["robots"] = {task: dict(robot)}
-        if ":" in str(robot.get("reward")):
-            own_code.name(str(robot["reward"]))
+        for named in (task, str(robot.get("reward"))):
+            if ":" in named:
+                own_code.name(named)
     try:
         config = plan.parse("train", table).runs[0].config
     except EudaError as error:

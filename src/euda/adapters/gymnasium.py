@@ -11,9 +11,9 @@ import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 
+from euda.body.joint_features import own_observer
 from euda.body.layout import Layout
 from euda.body.morphology import Morphology
-from euda.body.observation import Observer, limb_readings
 from euda.body.robot import describe
 from euda.body.sensors import read as read_sensors
 from euda.errors import EudaError
@@ -29,7 +29,7 @@ class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any], Record
 
     `direction` is the direction of travel, three numbers; `target` is the name of a site, geom or body, or
     three numbers; `limb` names what should reach it (by default the last limb); `sensors` are names of MuJoCo
-    sensors, whose kind follows from their type.
+    sensors, whose kind follows from their type; `features` may be `joint` or `limb-paper` instead, for comparison.
 
     >>> import euda, gymnasium
     >>> env = euda.LimbObservation(gymnasium.make("Ant-v5"), direction=(1, 0, 0))
@@ -39,10 +39,11 @@ class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any], Record
     """
 
     def __init__(self, env: gymnasium.Env, direction: Any = None, target: Any = None, limb: str | None = None,
-                 sensors: Sequence[str] = (), allow_loops: bool = False) -> None:  # fmt: skip
+                 sensors: Sequence[str] = (), allow_loops: bool = False, features: str = "limb") -> None:  # fmt: skip
         RecordConstructorArgs.__init__(
-            self, direction=direction, target=target, limb=limb, sensors=tuple(sensors), allow_loops=allow_loops
-        )
+            self, direction=direction, target=target, limb=limb, sensors=tuple(sensors), allow_loops=allow_loops,
+            features=features,
+        )  # fmt: skip
         gymnasium.ObservationWrapper.__init__(self, env)
         base: Any = env.unwrapped
         model, data = getattr(base, "model", None), getattr(base, "data", None)
@@ -53,7 +54,7 @@ class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any], Record
         self._source: mujoco.MjData = data
         self._scratch = mujoco.MjData(self._model)
         self.robot = describe(self._model, self._scratch, direction, target, limb, allow_loops)
-        self._observer = Observer(limb_readings(self.robot, [read_sensors(name, name) for name in sensors]))
+        self._observer = own_observer(self.robot, features, [read_sensors(name, name) for name in sensors])
         self._late = _late_sensors(self._model, sensors)
         self._reads_sensors = bool(sensors)
         self.observation_space = Box(-np.inf, np.inf, (self.layout.dim,), np.float32)
@@ -69,11 +70,11 @@ class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any], Record
         return self.robot.morphology
 
     def observation(self, observation: Any) -> np.ndarray:
-        """Limb features of the current state, whatever the environment observed."""
+        """The features of the current state, whatever the environment observed."""
         return self.observe()
 
     def observe(self) -> np.ndarray:
-        """Limb features [dim] of the environment's current state, float32."""
+        """The features [dim] of the environment's current state, float32."""
         self._refresh()
         return self._observer.observe()
 

@@ -1,4 +1,4 @@
-"""Anybody's Gymnasium environment as our training loop wants it: limb features, actions in [-1, 1], saved exactly.
+"""Anybody's Gymnasium environment as our training loop wants it: our features, actions in [-1, 1], saved exactly.
 
 Gymnasium has no way to save an environment. What is saved here is how the episode began (the stream of random
 numbers, and MuJoCo's state before the reset) and its actions; restoring repeats them. So everything that an
@@ -68,8 +68,9 @@ class SavedEnvironment:
     """A registered Gymnasium environment that `euda` can train on, stop and go on with."""
 
     def __init__(self, name: str, *, direction: Any = None, target: Any = None, limb: str | None = None,
-                 sensors: Sequence[str] = (), allow_loops: bool = False, episode_steps: int | None = None,
-                 render_mode: str | None = None, width: int = 480, height: int = 360) -> None:  # fmt: skip
+                 sensors: Sequence[str] = (), allow_loops: bool = False, features: str = "limb",
+                 episode_steps: int | None = None, render_mode: str | None = None, width: int = 480,
+                 height: int = 360) -> None:  # fmt: skip
         spec = find(name)
         self.task, self.steps = spec.id, 0
         self.episode_steps = episode_steps or spec.max_episode_steps or EPISODE_STEPS
@@ -80,7 +81,7 @@ class SavedEnvironment:
         except Exception as error:  # anything may happen in an environment of theirs
             said = " ".join(str(error).split())
             raise EudaError(f"environment {spec.id!r} cannot be made: {type(error).__name__}: {said}") from error
-        self._env = LimbObservation(made, direction, target, limb, sensors, allow_loops)
+        self._env = LimbObservation(made, direction, target, limb, sensors, allow_loops, features)
         self.robot, self._base = self._env.robot, made.unwrapped
         self.model: mujoco.MjModel = self.robot.model
         self._data: mujoco.MjData = getattr(self._base, "data")  # noqa: B009 - not an attribute of every Env

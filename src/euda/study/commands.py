@@ -15,6 +15,7 @@ from euda.body import tasks
 from euda.config import AugmentationConfig, DDPGConfig, MLPConfig, ReplayConfig, SACConfig, SEGNNConfig
 from euda.errors import EudaError
 from euda.study import machine, methods, robots
+from euda.study.environments import cautions
 from euda.study.robots import RobotConfig, RobotFlags
 from euda.study.settings import EvaluationConfig, RunConfig, resolve
 
@@ -112,7 +113,7 @@ def train(
     if dry_run:
         _print(json.dumps(config.to_json(), indent=2))
         return 0
-    for sentence in _warnings(config):
+    for sentence in cautions(config):
         sys.stderr.write(f"euda: {sentence}\n")
     return train_and_tell(config, folder, quiet, _sinks(tensorboard, wandb, mlflow))
 
@@ -135,23 +136,6 @@ def _subject(
     if flags.given:
         raise EudaError(f"{', '.join(flags.given)} belongs to robots of your own (MJCF files), not to task {task!r}")
     return task, None, tasks.EPISODE_STEPS
-
-
-def _warnings(config: RunConfig) -> list[str]:
-    """What the user of an environment should know before the run begins."""
-    if config.robot is None or config.robot.env is None:
-        return []
-    said: list[str] = []
-    if not config.robot.resumes_exactly:
-        said.append(
-            f"{config.task} keeps something that cannot be saved: a run that is stopped goes on, but not bit for bit"
-        )
-    if config.augmentation.name.startswith("rotate") and config.robot.direction is None and config.robot.target is None:
-        said.append(
-            "features show neither a direction nor a target: turning is right only if the reward of"
-            f" {config.task} follows no world axis; otherwise add --direction X Y"
-        )
-    return said
 
 
 def prepare(core: int | None = None) -> None:

@@ -70,3 +70,20 @@ def make_environment(config: RunConfig, render_mode: str | None = None, **option
 def action_count(environment: Environment) -> int:
     """How many numbers an action is."""
     return int(environment.action_space.shape[0])
+
+
+def cautions(config: RunConfig) -> list[str]:
+    """What the user of an environment should know before the run begins."""
+    if config.robot is None or config.robot.env is None:
+        return []
+    said: list[str] = []
+    if not config.robot.resumes_exactly:
+        said.append(
+            f"{config.task} keeps something that cannot be saved: a run that is stopped goes on, but not bit for bit"
+        )
+    if config.augmentation.name.startswith("rotate") and config.robot.direction is None and config.robot.target is None:
+        said.append(
+            "features show neither a direction nor a target: turning is right only if the reward of"
+            f" {config.task} follows no world axis; otherwise name the direction (on the command line --direction X Y)"
+        )
+    return said

@@ -20,7 +20,7 @@
     [overrides]                    # of every run: the entries that `euda train --help` lists
     evaluation.every = 5000
 
-    [robots."hexapod.xml"]         # a robot of one's own, if tasks names its MJCF file: what `euda train`'s flags say
+    [robots."hexapod.xml"]         # a robot of one's own, if tasks names its MJCF file or its Gymnasium environment
     reward = "run"
     direction = [1, 0]
 
@@ -39,7 +39,7 @@ from euda.body import tasks
 from euda.config import AugmentationConfig, DDPGConfig, SACConfig, SEGNNConfig
 from euda.errors import EudaError, unknown
 from euda.study import methods, storage
-from euda.study.robots import is_model
+from euda.study.robots import is_environment, is_model
 from euda.study.settings import RunConfig, resolve
 from euda.study.study_robots import StudyRobot, study_robots
 
@@ -159,13 +159,18 @@ def _config(
 ) -> RunConfig:
     _known("override", overrides, (*_SECTIONS, *_PARTS, *_NUMBERS))
     sections = {key: _section(key, overrides.get(key, {})) for key in _CHOICES}
-    parts = {key: _section(key, overrides[key]) for key in _SECTIONS if key in overrides and key not in sections}
+    parts: dict[str, Any] = {
+        key: _section(key, overrides[key]) for key in _SECTIONS if key in overrides and key not in sections
+    }
     parts |= {key: _typed(key, overrides[key], kind) for key, kind in _NUMBERS.items() if key in overrides}
     method = methods.combine(str(name), *(overrides.get(key) for key in _PARTS))
     cone = parts.pop("cone", None)
     whole = None if steps is None else _typed("steps", steps, int)
-    robot = None if own is None else own.resolve(method.features, cone)
-    task = task if robot is None else robot.task
+    robot = None
+    if own is not None:
+        robot, usual_steps = own.resolve(method.features, cone)
+        task = robot.task
+        parts.setdefault("episode_steps", usual_steps)
     return resolve(task, method, share, steps=whole, seed=seed, cone=cone, robot=robot, **sections, **parts)
 
 
@@ -227,8 +232,9 @@ def _tasks(value: Any, robots: Mapping[str, StudyRobot]) -> list[str]:
     if not isinstance(value, list) or not value:
         raise EudaError(f"tasks must be a list of tasks, not {value!r}")
     for name in value:
-        if isinstance(name, str) and is_model(name) and name not in robots:
-            raise EudaError(f"{name!r} needs a table [robots.{name!r}] with at least its reward")
+        if isinstance(name, str) and name not in robots and (is_model(name) or is_environment(name)):
+            least = "" if is_environment(name) else " with at least its reward"
+            raise EudaError(f"{name!r} needs a table [robots.{name!r}]{least}")
     _known("task", value, (*tasks.TASKS, *robots))
     _no_twice("task", value)
     return value

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,11 @@ CONTROL_TIMESTEP = 0.02
 def is_model(subject: str) -> bool:
     """Whether a word on the command line is the path of a model rather than the name of a task."""
     return subject.endswith(_ENDINGS) or "/" in subject
+
+
+def is_environment(subject: str) -> bool:
+    """Whether a name is one of Gymnasium's, which end in a version."""
+    return re.search(r"-v\d+$", subject) is not None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,7 +169,7 @@ def build(robot: RobotConfig, features: str, cone: str, episode_steps: int, rend
     if robot.env is not None:
         _import_for(robot.env)
         made: Built = SavedEnvironment(
-            robot.env, **robot.aim, episode_steps=episode_steps, render_mode=render_mode, **options
+            robot.env, **robot.aim, features=features, episode_steps=episode_steps, render_mode=render_mode, **options
         )
     else:
         reward = _reward(robot.reward)
@@ -242,19 +248,19 @@ def _normal(env: str) -> str:
 _OF_FILES = ("--reward", "--control-timestep", "--reset-noise", "--heading", "--fall-below")
 
 
-def _maker(text: str, flags: AimFlags) -> Callable[[], SavedEnvironment]:
+def _maker(text: str, flags: AimFlags, features: str) -> Callable[[], SavedEnvironment]:
     """What makes the environment that the user named, whose code may run because of that."""
     if wrong := [flag for flag in flags.given if flag in _OF_FILES]:
         raise EudaError(f"{', '.join(wrong)} belongs to MJCF files: an environment has that of its own")
     env = _normal(text)
     own_code.name(env)
     _import_for(env)
-    return functools.partial(SavedEnvironment, env, **flags.aim)
+    return functools.partial(SavedEnvironment, env, **flags.aim, features=features)
 
 
 def simulation_of(text: str, flags: AimFlags, features: str, cone: str | None) -> ModelEnv:
     """The simulation inside a registered Gymnasium environment, without its reward and resets, to look at."""
-    made = _maker(text, flags)()
+    made = _maker(text, flags, features)()
     found = ModelEnv(made.model, cone, **flags.aim, features=features, control_timestep=made.control_timestep)
     found.task = made.task
     return found
@@ -262,11 +268,9 @@ def simulation_of(text: str, flags: AimFlags, features: str, cone: str | None) -
 
 def of_environment(text: str, flags: RobotFlags, features: str, cone: str | None) -> tuple[RobotConfig, int]:
     """A registered Gymnasium environment, and the steps of its episodes."""
-    if features != "limb":
-        raise EudaError(f"an environment is observed by features 'limb', not {features!r}: use --method rotate or limb")
     if cone not in (None, "default"):
         raise EudaError(f"--cone {cone} belongs to tasks and MJCF files: an environment has a cone of its own")
-    make = _maker(text, flags)
+    make = _maker(text, flags, features)
     env, first = _normal(text), make()
     return RobotConfig(
         None, env, content(first.model), None, **flags.aim, control_timestep=first.control_timestep,

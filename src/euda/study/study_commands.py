@@ -13,6 +13,7 @@ import tyro
 
 from euda.errors import EudaError
 from euda.study import plan, record
+from euda.study.environments import cautions
 from euda.study.plan import Planned
 from euda.study.record import Study
 
@@ -127,6 +128,8 @@ def run(
         record.refuse_strangers(study)
     if address is not None and on != "ray":
         raise EudaError("--address is for --on ray")
+    for sentence in dict.fromkeys(sentence for planned in study.plan.runs for sentence in cautions(planned.config)):
+        _complain(sentence)
     stop = Stop()
     with record.locked(study) as stale:
         engine = _engine(on, workers, address)  # first: Ray has a mind of its own about SIGTERM
