@@ -159,9 +159,8 @@ def _config(
 ) -> RunConfig:
     _known("override", overrides, (*_SECTIONS, *_PARTS, *_NUMBERS))
     sections = {key: _section(key, overrides.get(key, {})) for key in _CHOICES}
-    parts: dict[str, Any] = {
-        key: _section(key, overrides[key]) for key in _SECTIONS if key in overrides and key not in sections
-    }
+    others = [key for key in _SECTIONS if key in overrides and key not in sections]
+    parts: dict[str, Any] = {key: _section(key, overrides[key]) for key in others}
     parts |= {key: _typed(key, overrides[key], kind) for key, kind in _NUMBERS.items() if key in overrides}
     method = methods.combine(str(name), *(overrides.get(key) for key in _PARTS))
     cone = parts.pop("cone", None)
