@@ -527,7 +527,7 @@ BAD = [
     (["--env", "CartPole-v1"], "is no MuJoCo environment"),
     (["--env", "module:"], "is named Id or module:Id"),
     (["--env", "Ant-v5", "--reward", "run"], "--reward belongs to MJCF files"),
-    (["--env", "Ant-v5", "--method", "ddpg"], "features 'limb'"),
+    (["--env", "Ant-v5", "--features", "joints"], "unknown features 'joints'"),
     (["--env", "Ant-v5", "--cone", "elliptic"], "--cone elliptic belongs to"),
     ([], "train what?"),
 ]
@@ -538,6 +538,7 @@ def test_bad_input_is_one_sentence_and_writes_nothing(tmp_path, monkeypatch, cap
     write(tmp_path, crawler())
     module(monkeypatch, tmp_path, "my_rewards", REWARDS.replace('Path("imported").touch()', ""))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(training, "train", lambda *_, **__: pytest.fail("it was not refused"))
     before = sorted(os.listdir(tmp_path))
     assert says in refused(capsys, "train", *(word.format(tmp=tmp_path) for word in words))
     assert sorted(os.listdir(tmp_path)) == before
