@@ -242,6 +242,64 @@ def test_observations_that_are_not_numbers_stop_the_run(tmp_path, monkeypatch):
         train(TINY, tmp_path)
 
 
+def blow_up(monkeypatch, when):
+    """Have MuJoCo fail in the training's next step wherever `when` says so of the steps so far."""
+    original = training.Trainer.advance
+
+    def advance(self):
+        if when(self.step):
+            self.environment.data.qvel[:] = 1e12
+        return original(self)
+
+    monkeypatch.setattr(training.Trainer, "advance", advance)
+
+
+def test_an_episode_that_blows_up_is_cut_and_the_run_goes_on(tmp_path, monkeypatch):
+    blow_up(monkeypatch, lambda step: step == 45)
+    display = Silent()
+    assert train(TINY, tmp_path / "whole", display=display).is_finished
+    assert any("the simulation blew up at step 46" in sentence for sentence in display.said)
+    events, arrays = content(tmp_path / "whole")
+    episodes = [(e["step"], e.get("unstable")) for e in events if e["event"] == "train"]
+    assert episodes == [(30, None), (46, 1), (76, None)]
+    newest, _ = run.load(tmp_path / "whole").newest_checkpoint()
+    assert newest.values["unstable"] == 1
+    assert int(newest.arrays["replay/counters"][1]) == TINY.steps - 1  # the step that failed is in no batch
+    for at in (42, 60):
+        stopped_at(TINY, tmp_path / str(at), at)
+        assert train(TINY, tmp_path / str(at)).is_finished
+        assert content(tmp_path / str(at)) == (events, arrays)
+
+
+def test_a_simulation_that_blows_up_again_and_again_stops_the_run(tmp_path, monkeypatch):
+    blow_up(monkeypatch, lambda step: step % 4 == 1)
+    with pytest.raises(DivergenceError, match=r"became invalid at step.*checkpoint of step 40 is intact"):
+        train(TINY, tmp_path)
+
+
+def test_an_evaluation_counts_what_an_episode_had_before_it_blew_up(finished, caplog, monkeypatch):
+    evaluator = evaluation.Evaluator(TINY, 2)
+    policy, _ = evaluation.load_policy(run.load(finished), evaluator._environments[0])
+    whole = evaluator(policy, [1, 2])
+    assert evaluator.unstable == 0
+    asked = []
+
+    def failing(observations):
+        if not asked:
+            evaluator._environments[0].data.qvel[:] = 1e12
+        asked.append(observations)
+        return policy(observations)
+
+    assert evaluator(failing, [1, 2]) == [0.0, whole[1]]
+    assert evaluator.unstable == 1
+    assert evaluator(policy, [1, 2]) == whole
+    monkeypatch.setattr(
+        evaluation.Evaluator, "__call__", lambda self, _, seeds: setattr(self, "unstable", 1) or [0.0] * len(seeds)
+    )
+    evaluation.evaluate(run.load(finished), 2)
+    assert "in 1 of 2 episodes the simulation blew up" in caplog.text
+
+
 @pytest.mark.parametrize("calls", [1, 4, 9, 14])
 def test_a_full_disk_is_one_sentence_and_loses_nothing(finished, tmp_path, monkeypatch, calls):
     original, left = os.write, calls

@@ -30,6 +30,10 @@ class SimulationError(EudaError):
     """The simulation received or produced numbers that are not finite."""
 
 
+class InstabilityError(SimulationError):
+    """The simulation blew up: from a state that was reached and an action that was allowed."""
+
+
 class RenderingError(EudaError):
     """No picture can be drawn on this machine."""
 

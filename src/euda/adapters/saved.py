@@ -24,7 +24,7 @@ from euda.body import rendering
 from euda.body.layout import Layout
 from euda.body.robot import quiet_warnings
 from euda.body.streams import stream_from_array, stream_to_array
-from euda.errors import EudaError, SimulationError, unknown
+from euda.errors import EudaError, InstabilityError, SimulationError, unknown
 
 _INTEGRATION = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 _MUTABLE = ("geom_pos", "geom_size", "site_pos", "body_pos")
@@ -126,7 +126,7 @@ class SavedEnvironment:
         observation, reward, terminated, truncated, info = self._env.step(self._middle + self._half * action)
         self.steps, reward = self.steps + 1, float(reward)
         if not math.isfinite(reward) or not np.isfinite(observation).all():
-            raise SimulationError(f"{self.task} returned a reward or an observation that is not finite")
+            raise InstabilityError(f"{self.task} returned a reward or an observation that is not finite")
         return observation, reward, bool(terminated), bool(truncated) or self.steps >= self.episode_steps, info
 
     def render(self) -> np.ndarray | None:

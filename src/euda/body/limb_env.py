@@ -19,7 +19,7 @@ from euda.body.layout import Layout
 from euda.body.morphology import Morphology
 from euda.body.observation import Observer
 from euda.body.robot import Robot
-from euda.errors import EudaError, SimulationError
+from euda.errors import EudaError, InstabilityError, SimulationError
 
 State = dict[str, np.ndarray]
 _INTEGRATION = int(mujoco.mjtState.mjSTATE_INTEGRATION)
@@ -159,7 +159,7 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     def _refuse_warnings(self) -> None:
         members = mujoco.mjtWarning.__members__.items()
         raised = [name for name, value in members if int(value) < len(self._warnings) and self._warnings[int(value)]]
-        raise SimulationError(
+        raise InstabilityError(
             f"the simulation became invalid at step {self.steps} (MuJoCo's {', '.join(raised)}): the state blew up"
             " or its buffers overflowed; lower the actuators' gear, raise armature or damping, or shorten the timestep"
         )

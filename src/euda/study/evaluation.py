@@ -6,6 +6,7 @@ starts depend on the evaluation's seed and the training step only, so every run 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 import jax
@@ -21,7 +22,7 @@ from euda.agents.segnn import segnn_networks
 from euda.body import tasks
 from euda.body.layout import Layout
 from euda.config import AGENTS, named
-from euda.errors import EudaError
+from euda.errors import EudaError, InstabilityError
 from euda.study import storage
 from euda.study.environments import Environment, action_count, make_environment
 from euda.study.run import Run
@@ -42,16 +43,23 @@ class Evaluator:
     def __init__(self, config: RunConfig, episodes: int) -> None:
         self._environments = [make_environment(config) for _ in range(episodes)]
         self._steps = config.episode_steps
+        self.unstable = 0
+        """How many of the last episodes ended early because the simulation blew up; what they had counts."""
 
     def __call__(self, policy: Policy, episode_seeds: Sequence[int]) -> list[float]:
         """The return of one episode for each seed."""
         environments = self._environments[: len(episode_seeds)]
         observations = np.stack([e.reset(seed=seed)[0] for e, seed in zip(environments, episode_seeds, strict=True)])
-        returns, under_way = [0.0] * len(environments), set(range(len(environments)))
+        returns, under_way, self.unstable = [0.0] * len(environments), set(range(len(environments))), 0
         for _ in range(self._steps):
             actions = policy(observations)  # of all, so that no return depends on how long the others go on
             for i in sorted(under_way):
-                observations[i], reward, is_terminal, is_truncated, _ = environments[i].step(actions[i])
+                try:
+                    observations[i], reward, is_terminal, is_truncated, _ = environments[i].step(actions[i])
+                except InstabilityError:
+                    self.unstable += 1
+                    under_way.remove(i)
+                    continue
                 returns[i] += float(reward)
                 if is_terminal or is_truncated:
                     under_way.remove(i)
@@ -116,4 +124,11 @@ def evaluate(run: Run, episodes: int, seed: int | None = None) -> tuple[int, lis
     policy, step = load_policy(run, evaluator._environments[0])
     chosen = seeds(config.evaluation.seed if seed is None else seed, step, episodes)
     groups = [chosen[i : i + 10] for i in range(0, episodes, 10)]
-    return step, [value for group in groups for value in evaluator(policy, group)]
+    returns, unstable = [], 0
+    for group in groups:
+        returns += evaluator(policy, group)
+        unstable += evaluator.unstable
+    if unstable:
+        said = "in %d of %d episodes the simulation blew up: they ended there, and what they had counts"
+        logging.getLogger("euda").warning(said, unstable, episodes)
+    return step, returns

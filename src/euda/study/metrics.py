@@ -6,7 +6,8 @@ One JSON object per line with at least `event`, `step` and `seconds`:
 - `train`: at the end of each training episode its number and `return`, and means of the losses since the last one;
 - `end`: the run has reached its steps.
 
-Everything but `seconds` is the same for the same configuration on the same machine, however often the
+`eval` and `train` have `unstable`, the number of episodes that ended early because the simulation blew up, where there
+are any. Everything but `seconds` is the same for the same configuration on the same machine, however often the
 run was interrupted: a run that goes on first cuts the file back to where its checkpoint was made.
 """
 

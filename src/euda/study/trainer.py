@@ -16,11 +16,14 @@ from typing import Any
 import numpy as np
 
 from euda.agents.agent import Agent, Metrics, program
+from euda.errors import InstabilityError
 from euda.replay.augmentation import make_augmentation
 from euda.replay.buffer import ReplayBuffer
 from euda.study import bandit, checkpoint, evaluation
 from euda.study.checkpoint import Checkpoint
 from euda.study.run import Run
+
+_FEW, _SELDOM = 10, 0.1  # so many episodes, or such a share of all, may be cut because the simulation blew up
 
 
 class Averages:
@@ -91,6 +94,7 @@ class Trainer:
         """The state before the first step. Each use of randomness has its own stream, all from the run's seed."""
         resets, exploring, sampling = np.random.SeedSequence(self.config.seed).spawn(3)
         self.step, self.episode, self.episode_return, self._seconds_before = 0, 0, 0.0, 0.0
+        self.unstable = 0
         self.exploring, self.sampling = (
             np.random.Generator(np.random.PCG64(exploring)),
             np.random.Generator(np.random.PCG64(sampling)),
@@ -105,6 +109,7 @@ class Trainer:
         values, arrays = found.values, found.arrays
         self.step, self.episode, self.episode_return = found.step, values["episode"], values["episode_return"]
         self._seconds_before = values["seconds"]
+        self.unstable = values.get("unstable", 0)
         self.exploring, self.sampling = _generator(values["exploring"]), _generator(values["sampling"])
         stored = checkpoint.without_prefix("agent", arrays)
         self.agent = Agent.from_state_dict(self._algorithm, stored, self._augmentations[self.share])
@@ -135,7 +140,10 @@ class Trainer:
     def advance(self) -> float | None:
         """One step of the environment and one update; the episode's return if it ended here."""
         action = self.agent.explore(self.observation, self.exploring, self.step)
-        observation, reward, is_terminal, is_truncated, _ = self.environment.step(action)
+        try:
+            observation, reward, is_terminal, is_truncated, _ = self.environment.step(action)
+        except InstabilityError as error:
+            return self._cut(error)
         self.buffer.step(action, float(reward), 0.0 if is_terminal else 1.0, observation)
         self.observation, self.episode_return = observation, self.episode_return + float(reward)
         self.step += 1
@@ -144,6 +152,18 @@ class Trainer:
             self.agent, metrics = self.agent.update(batch, self.step)
             self.averages.add(metrics)
         return self._next_episode() if is_terminal or is_truncated else None
+
+    def _cut(self, error: InstabilityError) -> float:
+        """End an episode whose simulation blew up before the step that did it, of which nothing is learnt.
+
+        A policy may find such a state once in a million steps, and the run would find it again whenever it goes
+        on. A robot that blows up often has a fault that its owner must mend.
+        """
+        self.step += 1
+        self.unstable += 1
+        if self.unstable > _FEW and self.unstable > _SELDOM * (self.episode + 1):
+            raise error
+        return self._next_episode()
 
     def _next_episode(self) -> float:
         finished, self.episode_return = self.episode_return, 0.0
@@ -167,7 +187,8 @@ class Trainer:
         """The event of an evaluation at this step."""
         config = self.config.evaluation
         returns = self.evaluator(self.agent.act, evaluation.seeds(config.seed, self.step, config.episodes))
-        return self.event("eval", return_mean=math.fsum(returns) / len(returns), returns=returns)
+        unstable = {"unstable": self.evaluator.unstable} if self.evaluator.unstable else {}
+        return self.event("eval", return_mean=math.fsum(returns) / len(returns), returns=returns, **unstable)
 
     def event(self, kind: str, **entries: Any) -> dict[str, Any]:
         """An event at this step."""
@@ -189,6 +210,7 @@ class Trainer:
             "sampling": self.sampling.bit_generator.state,
             "averages": self.averages.sums(),
             "metrics_size": metrics_size,
+            **({"unstable": self.unstable} if self.unstable else {}),
             **({} if self.bandit is None else {"bandit": self.bandit.state()}),
         }
         return Checkpoint(self.step, arrays, values)

@@ -59,13 +59,20 @@ class Session:
 
     def _step(self) -> None:
         trainer, config = self.trainer, self.run.config
+        unstable_before = trainer.unstable
         with self._explained():
             finished = trainer.advance()
+        is_cut = trainer.unstable > unstable_before
+        if is_cut and not unstable_before:
+            self._display.say(
+                f"the simulation blew up at step {trainer.step}: its episode ended there, the run goes on"
+            )
         self._display.step(trainer.step)
         if finished is not None:
             self._refuse_nan()
             chosen = {} if trainer.bandit is None else {"share": trainer.used_share}
-            numbers = {"return": finished, **trainer.averages.take(), **chosen}
+            cut = {"unstable": 1} if is_cut else {}
+            numbers = {"return": finished, **trainer.averages.take(), **chosen, **cut}
             self._write(trainer.event("train", episode=trainer.episode, **numbers))
         if trainer.step % config.evaluation.every == 0:
             self._refuse_nan()
