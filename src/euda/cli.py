@@ -128,8 +128,8 @@ def certify(
     """
     from euda.body.certificate import certify as prove
 
-    flags = RobotFlags(**dataclasses.asdict(robot), reward=reward)
-    certificate = prove(lambda: _environment(subject, env, features, cone, flags), states=states, yaws=yaws, seed=seed)
+    make = functools.partial(_environment, subject, env, features, cone, robot, reward)
+    certificate = prove(make, states=states, yaws=yaws, seed=seed)
     if json_:
         print(json.dumps(certificate.to_json(), indent=2))
     else:
@@ -139,11 +139,13 @@ def certify(
     return 0 if certificate.verdict == "exact" or certificate.worst <= tolerance else 1
 
 
-def _environment(subject: str | None, env: str | None, features: str, cone: str | None, flags: AimFlags) -> Any:
+def _environment(subject: str | None, env: str | None, features: str, cone: str | None, robot: AimFlags,
+                 reward: str | None = None) -> Any:  # fmt: skip
     """A task by its name, the robot in a file, or the simulation in a Gymnasium environment."""
     from euda.body.environment import TaskEnv
     from euda.study import robots
 
+    flags = RobotFlags(**dataclasses.asdict(robot), reward=reward)
     if subject is not None and env is not None:
         raise EudaError(f"name {subject!r} or --env {env}, not both")
     if env is not None:
@@ -155,8 +157,7 @@ def _environment(subject: str | None, env: str | None, features: str, cone: str 
             given = ", ".join(flags.given)
             raise EudaError(f"{given} belongs to robots of your own (MJCF files), not to task {subject!r}")
         return TaskEnv(subject, features, cone)
-    trained = flags if isinstance(flags, RobotFlags) else RobotFlags(**dataclasses.asdict(flags))
-    return robots.preview(subject, trained, features, cone)
+    return robots.preview(subject, flags, features, cone)
 
 
 def _print_certificate(certificate: Any) -> None:
