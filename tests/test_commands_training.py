@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from euda import cli
+from euda.body.limb_env import LimbEnv
 from euda.body.rendering import Renderer
 from euda.errors import RenderingError
 from euda.study import commands, demo, machine, run
@@ -186,6 +187,26 @@ def test_video_is_an_mp4_file(finished, tmp_path, capsys):
     assert path.read_bytes()[4:8] == b"ftyp"
     assert os.listdir(path.parent) == ["film.mp4"]
     assert "wrote" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not can_draw(), reason="no OpenGL here")
+def test_a_film_ends_where_the_simulation_blows_up(finished, tmp_path, capsys, caplog, monkeypatch):
+    step, rewards = LimbEnv.step, []
+
+    def fails_at_the_fourth(self, action):
+        if len(rewards) == 3:
+            self.data.qvel[:] = 1e12
+        observation, reward, *ends = step(self, action)
+        rewards.append(reward + 1)
+        return observation, reward + 1, *ends
+
+    monkeypatch.setattr(LimbEnv, "step", fails_at_the_fourth)
+    path = tmp_path / "film.mp4"
+    assert cli.main(["video", str(finished), "--out", str(path), "--width", "64", "--height", "48"]) == 0
+    assert path.read_bytes()[4:8] == b"ftyp"
+    assert len(rewards) == 3
+    assert f"return {sum(rewards):.1f}" in capsys.readouterr().out
+    assert "in 1 of 1 episodes the simulation blew up" in caplog.text
 
 
 @pytest.mark.skipif(not can_draw(), reason="no OpenGL here")

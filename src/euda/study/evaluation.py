@@ -128,7 +128,12 @@ def evaluate(run: Run, episodes: int, seed: int | None = None) -> tuple[int, lis
     for group in groups:
         returns += evaluator(policy, group)
         unstable += evaluator.unstable
-    if unstable:
-        said = "in %d of %d episodes the simulation blew up: they ended there, and what they had counts"
-        logging.getLogger("euda").warning(said, unstable, episodes)
+    warn_of_unstable(unstable, episodes)
     return step, returns
+
+
+def warn_of_unstable(count: int, episodes: int) -> None:
+    """Say in how many episodes the simulation blew up, if in any."""
+    if count:
+        said = "in %d of %d episodes the simulation blew up: they ended there, and what they had counts"
+        logging.getLogger("euda").warning(said, count, episodes)

@@ -11,7 +11,7 @@ from pathlib import Path
 import imageio_ffmpeg
 import numpy as np
 
-from euda.errors import EudaError
+from euda.errors import EudaError, InstabilityError
 from euda.study import evaluation, storage
 from euda.study.environments import Environment
 from euda.study.evaluation import Policy
@@ -45,6 +45,7 @@ def _frames(
     environment: Environment, policy: Policy, seeds: list[int], stride: int, returns: list[float]
 ) -> Iterator[np.ndarray]:
     """Every `stride`-th frame of one episode per seed; appends each episode's return."""
+    unstable = 0
     for seed in seeds:
         observation, _ = environment.reset(seed=seed)
         total = 0.0
@@ -53,11 +54,16 @@ def _frames(
                 frame = environment.render()
                 if frame is not None:
                     yield frame
-            observation, reward, is_terminal, is_truncated, _ = environment.step(policy(observation))
+            try:
+                observation, reward, is_terminal, is_truncated, _ = environment.step(policy(observation))
+            except InstabilityError:
+                unstable += 1
+                break
             total += float(reward)
             if is_terminal or is_truncated:
                 break
         returns.append(total)
+    evaluation.warn_of_unstable(unstable, len(seeds))
 
 
 def _encode(path: Path, frames: Iterator[np.ndarray], fps: int, size: tuple[int, int]) -> None:
