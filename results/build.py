@@ -81,7 +81,7 @@ def _row(row: Row, curve: Curve) -> str:
     if row.final is None or row.step is None:
         return f"| {row.task} | {row.curve} | {seeds} | – | not run | – | – | – |"
     reach = f"{row.reached} of {row.runs} reached {row.goal:.0f}"
-    if row.reach_steps:
+    if row.reach_steps is not None:
         reach += f", after {row.reach_steps:.0f} (median)"
     returns = ", ".join(f"{value:.0f}" for value in curve.values[:, list(curve.steps).index(row.step)])
     cells = (row.task, row.curve, seeds, str(row.step), _interval(row.final), returns, _interval(row.area), reach)
