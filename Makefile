@@ -52,7 +52,7 @@ run: setup
 	$(BIN)/euda demo
 
 test: setup
-	JAX_PLATFORMS=cpu $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
+	JAX_PLATFORMS=cpu $(BIN)/pytest -q -n $(WORKERS)
 
 # PyTorch is installed exactly so, and first: a plain `torch` would bring gigabytes of CUDA packages along. The rest may
 # add to what the lock has installed, but not change it: its versions are the constraints.
