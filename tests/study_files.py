@@ -87,7 +87,8 @@ def invent(study: Study, every: int = 20_000, without: tuple[int, ...] = (), sho
         folder = study.folder_of(planned)
         folder.mkdir(parents=True)
         (folder / "config.json").write_text(json.dumps(planned.config.to_json()))
-        (folder / "provenance.json").write_text(json.dumps({"sessions": [{"python": "3.11", "from_step": 0}]}))
+        session = {"time": f"2026-03-01T09:00:{i:02}Z", "python": "3.11", "from_step": 0}
+        (folder / "provenance.json").write_text(json.dumps({"sessions": [session]}))
         (folder / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
 
 

@@ -141,6 +141,12 @@ def test_the_page_is_whole_and_loads_nothing(gathered):
     assert "stopped at 200\u202f000 of 400\u202f000 steps" in ours
 
 
+def test_the_page_says_how_new_its_data_is_and_is_the_same_twice(gathered):
+    text = page.build(gathered)
+    assert "newest run begun or resumed 2026-03-01 09:00:25 UTC" in text
+    assert page.build(gathered) == text
+
+
 def test_videos_and_certificates_are_in_the_page(study, gathered, tmp_path):
     film = tmp_path / "film.mp4"
     film.write_bytes(b"not really a film")

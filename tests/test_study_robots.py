@@ -152,7 +152,8 @@ def test_a_gymnasium_environment_is_a_task_of_a_study(tmp_path, capsys):
 BAD_ENVIRONMENTS = [
     ("[robots.HalfCheetah-v5]", "[robots.HalfCheeta-v5]", "'HalfCheetah-v5' needs a table [robots.'HalfCheetah-v5']"),
     ("HalfCheetah-v5", "HalfCheeta-v5", "unknown environment 'HalfCheeta-v5'"),
-    ("direction = [1, 0]", 'reward = "run"', "--reward belongs to MJCF files"),
+    ("direction = [1, 0]", 'reward = "run"', ": reward belongs to MJCF files"),
+    ("direction = [1, 0]", "fall_below = 0.2", ": fall_below belongs to MJCF files"),
     ("[robots.HalfCheetah-v5]", '[robots."os:HalfCheetah-v5"]', "a study imports no module"),
 ]
 

@@ -275,7 +275,8 @@ def _runs(report: Report) -> str:
 
 
 def _foot(report: Report) -> str:
-    return f"<footer>euda {html.escape(report.version)} · made {html.escape(report.made)}</footer>"
+    latest = f" · newest run begun or resumed {html.escape(report.latest)}" if report.latest else ""
+    return f"<footer>euda {html.escape(report.version)}{latest}</footer>"
 
 
 # -- small parts ---------------------------------------------------------------------------------------------

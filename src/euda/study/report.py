@@ -7,7 +7,6 @@ import dataclasses
 import hashlib
 import importlib.metadata
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,7 +59,8 @@ class Report:
     provenance: list[tuple[Source, list[dict[str, Any]]]]
     notes: list[str]
     version: str
-    made: str
+    latest: str
+    """When the newest session of its runs began; the same data give the same page."""
     stamp: str = ""
     """Changes when there is something new; only for a page that is served."""
 
@@ -80,11 +80,12 @@ def gather(subject: Subject, say: Say, with_certificates: bool = True) -> Report
     """Read everything."""
     found = subject.table()
     videos, left_out = _videos(found.sources)
+    provenance = _provenance(found.sources)
     notes = [*left_out, *_strangers(subject.study)]
     return Report(
         subject.title, found, summarise(found, subject.reach), subject.progress(found.sources), subject.axes,
-        certificates(found.sources, subject.runs, say) if with_certificates else [], videos, _provenance(found.sources),
-        notes, importlib.metadata.version("euda") if _is_installed() else "", time.strftime("%Y-%m-%d %H:%M"),
+        certificates(found.sources, subject.runs, say) if with_certificates else [], videos, provenance, notes,
+        importlib.metadata.version("euda") if _is_installed() else "", _latest(provenance),
     )  # fmt: skip
 
 
@@ -171,6 +172,12 @@ def _provenance(sources: tuple[Source, ...]) -> list[tuple[Source, list[dict[str
             sessions = run.Run(source.folder, source.planned.config).provenance()
         listed.append((source, sessions))
     return listed
+
+
+def _latest(provenance: list[tuple[Source, list[dict[str, Any]]]]) -> str:
+    """When the newest session began, readable."""
+    times = (str(session.get("time", "")) for _, sessions in provenance for session in sessions)
+    return max(times, default="").replace("T", " ").replace("Z", " UTC")
 
 
 def _strangers(study: Study | None) -> list[str]:

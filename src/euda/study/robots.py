@@ -245,12 +245,13 @@ def _normal(env: str) -> str:
     return name if module is None else env
 
 
-_OF_FILES = ("--reward", "--control-timestep", "--reset-noise", "--heading", "--fall-below")
+OF_FILES = ("--reward", "--control-timestep", "--reset-noise", "--heading", "--fall-below")
+"""Flags that an environment has no use for."""
 
 
 def _maker(text: str, flags: AimFlags, features: str) -> Callable[[], SavedEnvironment]:
     """What makes the environment that the user named, whose code may run because of that."""
-    if wrong := [flag for flag in flags.given if flag in _OF_FILES]:
+    if wrong := [flag for flag in flags.given if flag in OF_FILES]:
         raise EudaError(f"{', '.join(wrong)} belongs to MJCF files: an environment has that of its own")
     env = _normal(text)
     own_code.name(env)

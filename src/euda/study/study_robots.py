@@ -70,7 +70,7 @@ def study_robots(tables: Any, folder: Path) -> dict[str, StudyRobot]:
             raise EudaError(f"[robots.{name!r}] must be a table, not {table!r}")
         try:
             flags = _flags(table)
-            _check_environment(name) if is_environment else _check_reward(flags.reward)
+            _check_environment(name, flags) if is_environment else _check_reward(flags.reward)
             found[name] = StudyRobot(name, None if is_environment else str(folder / name), flags)
         except EudaError as error:
             raise EudaError(f"[robots.{name!r}]: {error}") from None
@@ -96,7 +96,9 @@ def _check_reward(reward: str | None) -> None:
         raise unknown("reward", reward, BUILT_IN)
 
 
-def _check_environment(name: str) -> None:
+def _check_environment(name: str, flags: RobotFlags) -> None:
+    if wrong := [flag[2:].replace("-", "_") for flag in flags.given if flag in robots.OF_FILES]:
+        raise EudaError(f"{', '.join(wrong)} belongs to MJCF files: an environment has that of its own")
     if ":" in name and not own_code.is_named(name):
         raise EudaError("a study imports no module: name an environment that Gymnasium knows by itself")
 
