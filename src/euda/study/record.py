@@ -102,17 +102,7 @@ def locked(study: Study) -> Iterator[str | None]:
 
 def is_running(study: Study) -> bool:
     """Whether a launch of this study is under way."""
-    try:
-        descriptor = os.open(study.folder / "lock", os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return storage.is_held(study.folder / "lock")
 
 
 def _write(descriptor: int, text: str) -> None:

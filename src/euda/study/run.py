@@ -193,17 +193,7 @@ def status(run: Run) -> Status:
 
 def is_locked(folder: Path) -> bool:
     """Whether a process trains this run now."""
-    try:
-        descriptor = os.open(folder / LOCK, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return storage.is_held(folder / LOCK)
 
 
 @contextlib.contextmanager

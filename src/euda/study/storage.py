@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -89,3 +90,18 @@ def read_json(path: Path) -> Any:
         return json.loads(content)
     except ValueError:
         raise StorageError(f"{str(path)!r} is damaged: it is not JSON") from None
+
+
+def is_held(lock: Path) -> bool:
+    """Whether a process holds this lock; a lock file alone means nothing."""
+    try:
+        descriptor = os.open(lock, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
