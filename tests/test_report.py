@@ -106,6 +106,26 @@ def test_summary_compares_with_the_first_method_and_finds_the_best_share(found):
     json.dumps(numbers.to_json(), allow_nan=False)
 
 
+def test_shares_are_compared_only_between_runs_that_are_otherwise_the_same(tmp_path):
+    """Made-up returns grow from row to row, so the last, which has other settings, would be the best of all."""
+    text = (
+        'title = "Shares"\ntasks = ["reacher_hard"]\nseeds = [0, 1]\nsteps = 400000\n'
+        "[methods.limb]\n[methods.rotate]\nshares = [0.25, 0.5]\n"
+        '[methods."rotate, quick"]\nmethod = "rotate"\nshares = [{}]\noverrides.ddpg.stddev_steps = 100000\n'
+    )
+    for shares, expected in (
+        ("0.5", [(0.5, "rotate 50 %", [0.0, 0.25, 0.5])]),
+        ("0.5, 1", [(0.5, "rotate 50 %", [0.0, 0.25, 0.5]), (1.0, "rotate, quick 100 %", [0.5, 1.0])]),
+    ):
+        folder = tmp_path / shares
+        folder.mkdir()
+        study = Study(plan.load(write(folder, text.format(shares))), folder / "runs")
+        invent(study)
+        numbers = summary.summarise(table.of_study(study))
+        assert [(best.best, best.curve, sorted(best.scores)) for best in numbers.shares] == expected
+    assert "50 % (rotate 50 %)" in page._shares(numbers)
+
+
 def test_figures_are_files_of_their_kind_and_the_same_twice(found):
     heads = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     for kind, head in heads.items():

@@ -8,6 +8,7 @@ import gzip
 import html
 import importlib.resources
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,13 +192,15 @@ def _shares(summary: Summary) -> str:
         return ""
     shares = sorted({share for best in summary.shares for share in best.scores})
     header = ("task", "best share", "not told from it", "up to step", *(f"area at {100 * s:.4g} %" for s in shares))
+    tasks = Counter(best.task for best in summary.shares)
     rows = []
     for best in summary.shares:
+        of = f" ({html.escape(best.curve)})" if tasks[best.task] > 1 else ""
         rivals = ", ".join(f"{100 * share:.4g} %" for share in best.rivals) or "none"
         cells = [(_interval(best.scores.get(s)), "best" if s == best.best else "") for s in shares]
         head = [
             (html.escape(best.task), "text"),
-            (f"{100 * best.best:.4g} %", ""),
+            (f"{100 * best.best:.4g} %{of}", ""),
             (rivals, ""),
             (_steps(best.step), ""),
         ]

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from euda.config import AugmentationConfig
 from euda.study import statistics
+from euda.study.settings import RunConfig
 from euda.study.statistics import Interval
 from euda.study.table import Curve, Table, config_share
 
@@ -59,10 +61,12 @@ class Overall:
 
 @dataclasses.dataclass(frozen=True)
 class BestShare:
-    """Which share was best on a task."""
+    """Which share was best on a task, among runs that are otherwise the same."""
 
     task: str
     best: float
+    curve: str
+    """The method that has it."""
     rivals: list[float]
     """Others that cannot be told from it."""
     scores: dict[float, Interval]
@@ -168,25 +172,36 @@ def _whole_steps(curve: Curve) -> list[int]:
 def _best_shares(table: Table, curves: dict[tuple[str, str], Curve]) -> Iterator[BestShare]:
     """For each task with several shares of rotated limbs: the best by area, at the last step all of them have."""
     for task in table.tasks:
-        family = dict(_family(table, curves, task))
-        steps = [set(_whole_steps(curve)) for curve in family.values()]
-        common = sorted(set.intersection(*steps)) if steps else []
-        if len(family) < 2 or len(common) < 2:
-            continue
-        areas = {s: statistics.area_under_curve(c.steps, c.values, common[-1]) for s, c in family.items()}
-        best, rivals = statistics.best_share(areas)
-        scores = {share: statistics.student_interval(area) for share, area in areas.items()}
-        yield BestShare(task, best, rivals, scores, int(common[-1]))
+        for family in _families(table, curves, task):
+            steps = [set(_whole_steps(curve)) for curve in family.values()]
+            common = sorted(set.intersection(*steps))
+            if len(family) < 2 or len(common) < 2:
+                continue
+            areas = {s: statistics.area_under_curve(c.steps, c.values, common[-1]) for s, c in family.items()}
+            best, rivals = statistics.best_share(areas)
+            scores = {share: statistics.student_interval(area) for share, area in areas.items()}
+            yield BestShare(task, best, family[best].name, rivals, scores, int(common[-1]))
 
 
-def _family(table: Table, curves: dict[tuple[str, str], Curve], task: str) -> Iterator[tuple[float, Curve]]:
-    """Share and curve of DDPG on limbs with and without rotation."""
+def _families(table: Table, curves: dict[tuple[str, str], Curve], task: str) -> list[dict[float, Curve]]:
+    """The curves of DDPG on limbs by their share, in groups that differ in nothing else."""
+    families: dict[str, dict[float, Curve]] = {}
     for name in table.curves:
-        sources = table.of(task, name)
-        configs = [source.planned.config for source in sources]
-        shares = {c.augmentation.share if c.augmentation.name == "rotate" else 0.0 for c in configs}
-        if len(shares) == 1 and {c.method for c in configs} <= {"limb", "rotate"} and (task, name) in curves:
-            yield shares.pop(), curves[task, name]
+        configs = [source.planned.config for source in table.of(task, name)]
+        kinds = {(_turned(config), _apart_from_share(config)) for config in configs}
+        if len(kinds) == 1 and {config.method for config in configs} <= {"limb", "rotate"} and (task, name) in curves:
+            ((share, rest),) = kinds
+            families.setdefault(rest, {})[share] = curves[task, name]
+    return list(families.values())
+
+
+def _turned(config: RunConfig) -> float:
+    return config.augmentation.share if config.augmentation.name == "rotate" else 0.0
+
+
+def _apart_from_share(config: RunConfig) -> str:
+    """The same text for runs that differ in nothing but seed, steps and share."""
+    return dataclasses.replace(config, seed=0, augmentation=AugmentationConfig()).identity
 
 
 def _plain(value: Any) -> Any:
