@@ -81,7 +81,7 @@ def show(folder: Path) -> str:
     (_, before), (step, after) = returns[0], returns[-1]
     commands = {
         f"euda evaluate {shlex.quote(str(folder))} --episodes 50": "a closer look at this policy",
-        "euda train reacher_hard --method limb --steps 50000": "the same without turning: far slower to learn",
+        "euda train reacher_hard --method limb --steps 50000": "the same without turning, to compare",
         "euda train hopper3d_hop --steps 500000": "a robot that falls",
         "euda tasks": "all robots",
     }
