@@ -191,13 +191,14 @@ def _shares(summary: Summary) -> str:
     if not summary.shares:
         return ""
     shares = sorted({share for best in summary.shares for share in best.scores})
-    header = ("task", "best share", "not told from it", "up to step", *(f"area at {100 * s:.4g} %" for s in shares))
+    header = ("task", "best share", "not told from it", "to step", *(f"at {100 * s:.4g} %" for s in shares))
     tasks = Counter(best.task for best in summary.shares)
     rows = []
     for best in summary.shares:
         of = f" ({html.escape(best.curve)})" if tasks[best.task] > 1 else ""
-        rivals = ", ".join(f"{100 * share:.4g} %" for share in best.rivals) or "none"
-        cells = [(_interval(best.scores.get(s)), "best" if s == best.best else "") for s in shares]
+        rivals = f"{', '.join(f'{100 * share:.4g}' for share in best.rivals)} %" if best.rivals else "none"
+        digits = 0 if best.scores[best.best].value >= 100 else 1  # so that five shares have room beside each other
+        cells = [(_interval(best.scores.get(s), digits), "best" if s == best.best else "") for s in shares]
         head = [
             (html.escape(best.task), "text"),
             (f"{100 * best.best:.4g} %{of}", ""),

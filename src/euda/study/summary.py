@@ -188,15 +188,11 @@ def _families(table: Table, curves: dict[tuple[str, str], Curve], task: str) -> 
     families: dict[str, dict[float, Curve]] = {}
     for name in table.curves:
         configs = [source.planned.config for source in table.of(task, name)]
-        kinds = {(_turned(config), _apart_from_share(config)) for config in configs}
+        kinds = {(config_share(config), _apart_from_share(config)) for config in configs}
         if len(kinds) == 1 and {config.method for config in configs} <= {"limb", "rotate"} and (task, name) in curves:
             ((share, rest),) = kinds
-            families.setdefault(rest, {})[share] = curves[task, name]
+            families.setdefault(rest, {})[share or 0.0] = curves[task, name]
     return list(families.values())
-
-
-def _turned(config: RunConfig) -> float:
-    return config.augmentation.share if config.augmentation.name == "rotate" else 0.0
 
 
 def _apart_from_share(config: RunConfig) -> str:
