@@ -1,7 +1,7 @@
-# Needs only make and Python 3.11 or 3.12; everything else comes from requirements.lock into .venv.
+# Needs only make and Python 3.11, 3.12 or 3.13; everything else comes from requirements.lock into .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-extras check docs results lock clean bench bench-peers
+.PHONY: help setup run quick test test-extras check docs results lock clean bench bench-peers bench-before
 .DELETE_ON_ERROR:
 
 VENV := .venv
@@ -11,37 +11,40 @@ READY := $(VENV)/.installed-euda
 WORKERS ?= 2
 UV ?= uv
 
-# The first of these that runs and really is 3.11 or 3.12 (a pyenv shim may exist and yet not run).
+# The first of these that runs and really is one of the three (a pyenv shim may exist and yet not run).
 PYTHON ?=
-CANDIDATES := $(or $(PYTHON),python3.12 python3.11 python3)
-SUITABLE := import ensurepip, sys, venv; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))
+CANDIDATES := $(or $(PYTHON),python3.12 python3.11 python3.13 python3)
+SUITABLE := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))
 
 help:
 	@echo 'make setup   create .venv with euda in it (PYTHON=... chooses the interpreter)'
-	@echo 'make run     train the reacher until it hits its target, then show its learning curve and a video (some minutes)'
+	@echo 'make run     train a reacher without and with symmetry, then show both learning curves and films (some minutes)'
+	@echo 'make quick   the tests that take less than a minute in all, for while you work'
 	@echo 'make test    all tests (WORKERS=2)'
-	@echo 'make test-extras   tests of what needs more than the lock: Stable-Baselines3, SBX, TorchRL, Minari, Ray, Chromium (in .venv-extras)'
+	@echo 'make test-extras   tests of what needs more than the lock: Stable-Baselines3, SBX, TorchRL, Minari, Ray, ONNX, Chromium (in .venv-extras)'
 	@echo 'make results   rebuild the figures, pages and tables of results/ from the raw data there'
 	@echo 'make check   lint, format and types'
 	@echo 'make docs    the documentation as a site, in build/docs'
 	@echo 'make lock    recompute requirements.lock from pyproject.toml (needs uv; LOCK_FLAGS=--upgrade for newer versions)'
 	@echo 'make bench   training speed beside other programs (make bench-peers installs those) and the machine'
+	@echo 'make bench-before BEFORE=REV   training speed beside an older commit, in turns (three minutes)'
 	@echo 'make clean   remove .venv and caches'
 
 setup: $(READY)
 
+# The lock is complete, as a test says, so there is nothing to resolve.
 $(INSTALLED): requirements.lock
 	@python=; \
 	for candidate in $(CANDIDATES); do \
 	  if "$$candidate" -c '$(SUITABLE)' >/dev/null 2>&1; then python=$$candidate; break; fi; \
 	done; \
 	if [ -z "$$python" ]; then \
-	  echo 'euda needs Python 3.11 or 3.12 with its venv module, and none of these is one: $(CANDIDATES). Install one, or name it: make setup PYTHON=/path/to/python3.12' >&2; \
+	  echo 'euda needs Python 3.11, 3.12 or 3.13 with its venv module, and none of these is one: $(CANDIDATES). Install one, or name it: make setup PYTHON=/path/to/python3.12' >&2; \
 	  exit 1; \
 	fi; \
 	echo "Setting up $(VENV) with $$($$python --version) (some minutes the first time)"; \
 	"$$python" -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: --requirement requirements.lock
 	@touch $@
 
 $(READY): $(INSTALLED) pyproject.toml
@@ -51,24 +54,27 @@ $(READY): $(INSTALLED) pyproject.toml
 run: setup
 	$(BIN)/euda demo
 
+quick: setup
+	JAX_PLATFORMS=cpu $(BIN)/pytest -q -n $(WORKERS) -m 'not slow'
+
 test: setup
 	JAX_PLATFORMS=cpu $(BIN)/pytest -q -n $(WORKERS)
 
 # PyTorch is installed exactly so, and first: a plain `torch` would bring gigabytes of CUDA packages along. The rest may
-# add to what the lock has installed, but not change it: its versions are the constraints.
+# add to what the lock has installed, but not change it: its versions are the constraints (but for two that viser wants older).
 # The report's page is tested in Debian's chromium; Playwright only drives it and downloads no browser.
 EXTRAS := 'stable-baselines3==2.9.2' 'sbx-rl==0.28.0' 'torchrl==0.14.1' 'tensordict==0.14.3' 'minari==0.5.4' 'h5py>=3.11,<4' \
-  'ray>=2.40,<3' 'playwright>=1.50,<2'
+  'rsl-rl-lib==5.4.2' 'ray>=2.40,<3' 'playwright>=1.50,<2' 'onnx>=1.17,<2' 'onnxruntime>=1.20,<2' 'viser>=1.1,<2'
 
 test-extras:
 	@$(MAKE) --no-print-directory setup VENV=.venv-extras
-	@sed -n 's/^\([a-z0-9-]*==[^\]*\) \\$$/\1/p' requirements.lock > .venv-extras/constraints.txt
+	@sed -n 's/^\([a-z0-9-]*==[^\]*\) \\$$/\1/p' requirements.lock | grep -v '^rich==\|^websockets==' > .venv-extras/constraints.txt
 	@.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-extras/constraints.txt torch==2.13.0
 	@.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-extras/constraints.txt torch==2.13.0 $(EXTRAS)
-	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } >/dev/null
+	@.ci/system-packages chromium
 	JAX_PLATFORMS=cpu .venv-extras/bin/pytest -q tests_extras
 
-# The other programs of benchmarks/training.py, apart from .venv because they need PyTorch.
+# The other programs of benchmarks/training.py and time_to_return.py, apart from .venv because they need PyTorch.
 bench-peers: setup
 	$(BIN)/python -m venv --clear build/peers
 	build/peers/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
@@ -77,6 +83,15 @@ bench-peers: setup
 
 bench: setup
 	$(BIN)/python benchmarks/training.py
+
+# Is training slower than at an older commit? Both run in turns on the first core that this process may use, about
+# three minutes: taskset -c 1 make bench-before BEFORE=05507ee
+BEFORE ?= 05507ee
+bench-before: setup
+	rm -rf build/before
+	git clone --quiet --shared . build/before
+	git -C build/before checkout --quiet $(BEFORE)
+	$(BIN)/python benchmarks/training.py --before build/before --tasks cheetah_run humanoid_run
 
 results: setup
 	$(BIN)/python results/build.py
@@ -90,9 +105,13 @@ docs: setup
 	JAX_PLATFORMS=cpu $(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going -d build/doctrees docs build/docs
 	@echo 'open build/docs/index.html'
 
+# dm_control asks for labmaze, which has no wheel for Python 3.13; only dm_control's own mazes import it, and euda has none.
+OVERRIDE := labmaze>=1.0.6 ; python_version < '3.13'
+
 lock:
-	$(UV) pip compile pyproject.toml --group dev --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
-	  --no-emit-index-url --no-header --no-annotate --no-config --quiet $(LOCK_FLAGS) --output-file requirements.lock
+	echo "$(OVERRIDE)" | $(UV) pip compile pyproject.toml --group dev --universal --python-version 3.11 --fork-strategy fewest \
+	  --override /dev/stdin --generate-hashes --no-emit-index-url --no-header --no-annotate --no-config --quiet $(LOCK_FLAGS) \
+	  --output-file requirements.lock
 
 clean:
 	rm -rf $(VENV) .venv-extras .pytest_cache .ruff_cache .hypothesis build dist

@@ -11,9 +11,9 @@ import numpy as np
 import recording
 
 from euda import TASKS, TaskEnv, make
-from euda.body import models as variants
-from euda.body.tasks import CONES, EPISODE_STEPS
 from euda.errors import SimulationError
+from euda.tasks import bodies3d as variants
+from euda.tasks.table import CONES, EPISODE_STEPS
 
 _SEEDS = (0, 1, 2)
 _HOLD = 10
@@ -22,7 +22,7 @@ _HOLD = 10
 
 def main() -> None:
     rows, models, gimbals, starts = [], {}, {}, {}
-    for task in (name for name, row in TASKS.items() if row.is_3d_variant):
+    for task in (name for name, row in TASKS.items() if row.original is None):
         for cone in CONES:
             env = make(task, features="joint", cone=cone)
             models[task], gimbals[task], starts[task] = compiled(env.model), gimbal(env.model), resets(env)

@@ -2,7 +2,9 @@
 
 Contenders take turns on every state of random rollouts (with resets), because the machine is noisy; each call
 follows physics or another contender, so it finds cold caches. The observation is timed in a tight loop too. A
-repeat is one rollout; its figure is the median over its steps; reported are best and median of the repeats.
+repeat is one rollout; its figure is the median over its steps; reported are best and median of the repeats. All is
+CPU time, and so is the training step (acting, stepping, storing, one update) beside which the overhead of the
+environment is set: what a step costs beyond bare physics is to stay below 3 % of it.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ from typing import Any
 import mujoco
 import numpy as np
 import recording
+import workers
 
 from euda import TASKS, TaskEnv, make
-from euda.body import suite, tasks
+from euda.tasks import dm_control_tasks, table
 
+OVERHEAD, TRAINING = "overhead (env.step - bare physics)", "training step with one update"
 Samples = dict[str, list[float]]
 """Microseconds of every call, by contender."""
 
@@ -35,14 +39,18 @@ def main() -> None:
     observation = observe_humanoid(options.repeats, options.steps)
     show("humanoid `limb` observation", observation)
     steps = {}
+    shares = {}
     for task in TASKS:
         steps[task] = step_task(task, options.repeats, options.steps)
         show(task, steps[task])
+        overhead, whole = steps[task][OVERHEAD]["median"], steps[task][TRAINING]["median"]
+        shares[task] = round(overhead / whole, 4)
+        print(f"    overhead is {shares[task]:.1%} of a training step")
     figures = {
         "machine": before, "load_average_at_end": recording.machine()["load_average"], "unit": "microseconds",
         "pinned_to_one_core": True, "repeats": options.repeats, "steps_per_repeat": options.steps,
-        "figure": "median over the steps of a repeat; best and median of the repeats",
-        "observation_humanoid_limb": observation, "step": steps,
+        "figure": "CPU time, median over the steps of a repeat; best and median of the repeats",
+        "observation_humanoid_limb": observation, "step": steps, "overhead_as_share_of_a_training_step": shares,
     }  # fmt: skip
     recording.write("body", figures)
 
@@ -59,9 +67,9 @@ def summarise(repeats: Sequence[Samples]) -> dict[str, dict[str, float]]:
 
 
 def timed(call: Callable[[], Any]) -> float:
-    start = time.perf_counter_ns()
+    start = time.thread_time_ns()
     call()
-    return (time.perf_counter_ns() - start) / 1000
+    return (time.thread_time_ns() - start) / 1000
 
 
 def in_a_tight_loop(call: Callable[[], Any], count: int = 300) -> float:
@@ -95,7 +103,7 @@ def observe_humanoid(repeats: int, steps: int) -> dict[str, dict[str, float]]:
         env.reset(seed=repeat)
         rng, samples = np.random.default_rng(repeat), {name: [] for name in contenders}
         for step in range(steps):
-            env._set_control(rng.uniform(-1, 1, env.model.nu))
+            env.set_control(rng.uniform(-1, 1, env.model.nu))
             env.advance()
             for name, microseconds in in_turns(contenders, step).items():
                 samples[name].append(microseconds)
@@ -135,7 +143,7 @@ def by_id(env: TaskEnv) -> Callable[[], np.ndarray]:
 
 def by_name(env: TaskEnv) -> Callable[[], np.ndarray]:
     """dm_control's own way: everything by name."""
-    physics, limbs, model = env._physics, env.morphology, env.model
+    physics, limbs, model = env.dm_control.physics, env.morphology, env.model
     data = physics.named.data
     names = [limb.name for limb in limbs.limbs]
     joints = [model.joint(joint).name for limb in limbs.counted[1:] if limb.dofs > 1 for joint in limb.joints]
@@ -155,6 +163,7 @@ def by_name(env: TaskEnv) -> Callable[[], np.ndarray]:
     return observe
 
 
+_WARM_UP = 100  # training steps before the first that is timed: what compiles has compiled
 _ENDS = ("left_hand", "left_foot", "right_hand", "right_foot")
 
 
@@ -165,14 +174,15 @@ def step_task(task: str, repeats: int, steps: int) -> dict[str, dict[str, float]
     """Bare physics, the environment, its parts, and dm_control, side by side through the same states."""
     env, parts, control = make(task), make(task), dm_control_environment(task)
     bare = mujoco.MjData(env.model)
-    results = []
+    training, results = workers.Euda(task, "euda rotate"), []
+    training.train(workers.SEED_STEPS + _WARM_UP)
     for repeat in range(repeats):
         env.reset(seed=repeat)
         start_together(env, parts, control, bare)
         rng, samples = np.random.default_rng(repeat), {}
         for step in range(steps):
             action = rng.uniform(-1, 1, env.model.nu)
-            env._set_control(action)  # for the numbers; env.step does it again
+            env.set_control(action)  # for the numbers; env.step does it again
             ctrl = env.data.ctrl.copy()
             contenders = {
                 "bare physics": lambda ctrl=ctrl: bare_step(env, bare, ctrl),
@@ -180,13 +190,21 @@ def step_task(task: str, repeats: int, steps: int) -> dict[str, dict[str, float]
                 "dm_control env.step": lambda ctrl=ctrl: control.step(ctrl),
             }
             times = in_turns(contenders, step) | time_parts(parts, action)
-            times["overhead (env.step - bare physics)"] = times["euda env.step"] - times["bare physics"]
+            times[OVERHEAD] = times["euda env.step"] - times["bare physics"]
             for name, microseconds in times.items():
                 samples.setdefault(name, []).append(microseconds)
         for other in (bare, parts.data, control.physics.data.ptr):
             np.testing.assert_array_equal(env.data.qpos, other.qpos)  # the same states, bit for bit
+        samples[TRAINING] = [training_step(training)]
         results.append(samples)
     return summarise(results)
+
+
+def training_step(training: workers.Euda, steps: int = 50) -> float:
+    """CPU time of a step of the whole loop, other threads included."""
+    start = time.process_time_ns()
+    training.train(steps)
+    return (time.process_time_ns() - start) / 1000 / steps
 
 
 def bare_step(env: TaskEnv, data: mujoco.MjData, ctrl: np.ndarray) -> None:
@@ -200,7 +218,7 @@ def bare_step(env: TaskEnv, data: mujoco.MjData, ctrl: np.ndarray) -> None:
 def time_parts(env: TaskEnv, action: np.ndarray) -> dict[str, float]:
     """The same step taken apart. What is left of the overhead is action scaling, warnings check and call overhead."""
     stages = {
-        "  part: action scaling": lambda: env._set_control(action),
+        "  part: action scaling": lambda: env.set_control(action),
         "  part: physics (advance)": env.advance,
         "  part: observation": env.observe,
         "  part: reward": env.reward,
@@ -210,11 +228,11 @@ def time_parts(env: TaskEnv, action: np.ndarray) -> dict[str, float]:
 
 def dm_control_environment(task: str) -> Any:
     """dm_control's unmodified environment; for the 3D variants, which it lacks, its Environment around our model."""
-    row = tasks.find(task)
-    if row.is_3d_variant:
-        return tasks.load(task)
-    with suite.quiet_compile():
-        return suite.suite.load(row.domain, row.task)
+    row = table.find(task)
+    if row.original is None:
+        return table.load(task)
+    with dm_control_tasks.quiet_compile():
+        return dm_control_tasks.suite.load(*row.original)
 
 
 def start_together(env: TaskEnv, parts: TaskEnv, control: Any, bare: mujoco.MjData) -> None:

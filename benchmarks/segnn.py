@@ -37,12 +37,12 @@ from segnn_oracle import Oracle  # pyright: ignore[reportMissingImports] - in te
 
 from euda.agents.agent import Agent
 from euda.agents.ddpg import DDPG
-from euda.agents.graph import TwoPoints
-from euda.agents.networks import Networks, mlp_networks, size
-from euda.agents.segnn import segnn_networks
-from euda.body.environment import make
-from euda.config import DDPGConfig, SEGNNConfig
+from euda.agents.networks import Network, Networks, mlp_networks, size
+from euda.agents.segnn.graph import TwoPoints
+from euda.agents.segnn.network import segnn_networks
+from euda.agents.settings import DDPGConfig, SEGNNConfig
 from euda.replay.buffer import ReplayBuffer
+from euda.tasks.task_env import make
 
 ROOT = Path(__file__).resolve().parent.parent
 BATCH, PUBLISHED_HOURS = 256, 70.0
@@ -50,14 +50,14 @@ PER_TURN = {"naive": 4}
 """Updates of one turn; 10 unless said otherwise. Even, so that actor updates are counted in full."""
 COMPILE = """
 import sys, time
-from euda.study import machine
+from euda.runs import machine
 machine.use_one_thread()
 machine.cache_compilations(sys.argv[1])
 import numpy as np
 from euda.agents.agent import Agent
-from euda.study.evaluation import make_algorithm, make_environment
-from euda.study.methods import find
-from euda.study.settings import RunConfig
+from euda.runs.evaluation import make_algorithm, make_environment
+from euda.runs.methods import find
+from euda.runs.config import RunConfig
 from euda.replay.buffer import Transition
 config = RunConfig("reacher_hard", network="segnn")
 environment = make_environment(config)
@@ -79,7 +79,7 @@ def networks() -> dict[str, Networks]:
     paper = SEGNNConfig()
     naive = Networks(
         actor=lambda features, outputs: Oracle(outputs, 0, paper, graph),
-        critic=lambda features, actions: Oracle(1, actions, paper, graph),
+        critic=lambda features, actions, outputs: Oracle(outputs, actions, paper, graph),
     )
     return {
         "mlp": mlp_networks(),
@@ -138,13 +138,18 @@ def measure(cases: dict[str, Networks], rounds: int) -> dict[str, dict[str, Any]
     return {name: row(rules[name], seconds, name) | {"first_turn_s": round(first[name], 1)} for name in turns}
 
 
+def networks_of(rule: DDPG) -> dict[str, Network]:
+    """Actor and critic of a rule."""
+    return {"actor": rule.actor, "critic": rule.critics.network}
+
+
 def row(rule: DDPG, seconds: dict[str, np.ndarray], name: str) -> dict[str, Any]:
     """Medians over the rounds."""
     cpu, wall, act = np.median(seconds[name], 0)
     hours = (cpu + act) * 1e6 / 3600
     ratio = lambda other: round(float(np.median(seconds[name][:, 0] / seconds[other][:, 0])), 3)  # noqa: E731
     return {
-        "parameters": {"actor": size(rule.actor), "critic": size(rule.critic)},
+        "parameters": {name: size(net.initialise(jax.random.key(0))) for name, net in networks_of(rule).items()},
         "update_ms": round(1e3 * float(cpu), 3),
         "update_ms_quartiles": [round(1e3 * q, 3) for q in np.quantile(seconds[name][:, 0], (0.25, 0.75))],
         "update_wall_ms": round(1e3 * wall, 3),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import recording
 
 from euda import TASKS, make, sufficiency
-from euda.body.observation import FEATURES
+from euda.body.features import FEATURES
 
 _STATES = 10
 

@@ -1,13 +1,17 @@
 """Environment steps per second of the whole training loop, beside other programs and the machine's bound.
 
     python benchmarks/training.py [--peers build/peers/bin/python] [--tasks cheetah_run …] [--rounds 12]
+                                  [--before CHECKOUT [--name FILE]]
 
 Each program is a process pinned to one core and is run in turns, a window of 250 steps each, so that what else
 happens on the machine slows all alike; a program that is not installed is listed as missing (`make bench-peers`
 installs them). Speeds are medians over windows, of wall time and of CPU time (on a free core these agree; on a
-busy one compare the second). The bound is the time that the matrix products of one update need at the speed NumPy's
-product of two 256 × 256 matrices reaches in the same turn. Then two runs on two cores, at the same time and
-one after the other, and what evaluation and checkpoints cost.
+busy one compare the second). The bound is the time that the matrix products of a step's updates need at the speed
+NumPy's product of two 256 × 256 matrices reaches in the same turn; for the base `swift` those of its own sizes. Then
+two runs on two cores, at the same time and one after the other, and what evaluation and checkpoints cost.
+
+With `--before`, another checkout of this repository runs in turns with this one and nothing else does: the ratio
+of every pair of windows says whether a change made training slower.
 """
 
 from __future__ import annotations
@@ -24,44 +28,12 @@ from typing import Any
 import recording
 import update
 import workers
+from processes import Worker
 
 TASKS = ("cheetah_run", "hopper3d_hop", "humanoid_run")
 WINDOW, WARM_UP = 250, 750
+SCRIPT = "workers.py"
 _HERE = Path(__file__).resolve().parent
-
-
-class Worker:
-    """A program in a process of its own."""
-
-    def __init__(self, program: str, task: str, core: int, python: str) -> None:
-        self.program = program
-        command = [python, "-W", "ignore", str(_HERE / "workers.py"), program, task, str(core)]
-        environment = {**os.environ, "PYTHONPATH": str(_HERE.parent / "src"), "JAX_PLATFORMS": "cpu"}
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)
-        self.ask(None)
-
-    def ask(self, command: str | None) -> dict[str, Any]:
-        """Send a command and wait for its answer."""
-        self.send(command)
-        return self.answer()
-
-    def send(self, command: str | None) -> None:
-        if command is not None and self._process.stdin is not None:
-            self._process.stdin.write(command + "\n")
-            self._process.stdin.flush()
-
-    def answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        while line := self._process.stdout.readline():
-            if line.startswith("{"):
-                return json.loads(line)
-        reason = self._process.stderr.read().strip().splitlines()
-        raise RuntimeError(reason[-1] if reason else "it ended without a word")
-
-    def close(self) -> None:
-        self._process.communicate()
 
 
 def start(program: str, task: str, core: int, peers: str) -> Worker | str:
@@ -70,7 +42,7 @@ def start(program: str, task: str, core: int, peers: str) -> Worker | str:
     if not Path(python).exists():
         return "not installed: make bench-peers"
     try:
-        worker = Worker(program, task, core, python)
+        worker = Worker(SCRIPT, (program, task, core), python)
         worker.ask(f"run {WARM_UP}")
     except RuntimeError as error:
         return f"does not run: {error}"
@@ -89,9 +61,34 @@ def beside_peers(task: str, core: int, rounds: int, peers: str) -> list[dict[str
             windows[program].append(worker.ask(f"run {WINDOW}"))
     for worker in running.values():
         worker.close()
-    bound = statistics.median(rates) / flop(task)
-    rows = [{"program": program, "task": task, **speeds(windows[program], bound)} for program in running]
+    rate = statistics.median(rates)
+    bounds = {program: rate / flop(task, program if program in workers.EUDA else "euda") for program in running}
+    rows = [{"program": program, "task": task, **speeds(windows[program], bounds[program])} for program in running]
     return rows + [{"program": p, "task": task, "missing": why} for p, why in started.items() if isinstance(why, str)]
+
+
+def beside_before(task: str, core: int, rounds: int, before: Path) -> dict[str, Any]:
+    """Run this checkout and another one in turns: medians of both, and of the ratio within a turn."""
+    roots = {"before": before, "now": _HERE.parent}
+    asked = ("euda rotate", task, core)
+    running = {name: Worker(SCRIPT, asked, sys.executable, root) for name, root in roots.items()}
+    windows: dict[str, list[dict[str, Any]]] = {name: [] for name in running}
+    for worker in running.values():
+        worker.ask(f"run {WARM_UP}")
+    for turn in range(rounds):
+        for name, worker in list(running.items())[:: -1 if turn % 2 else 1]:  # neither is always the first
+            windows[name].append(worker.ask(f"run {WINDOW}"))
+    for worker in running.values():
+        worker.close()
+    speeds = {name: [WINDOW / window["cpu"] for window in taken] for name, taken in windows.items()}
+    ratios = [now / old for now, old in zip(speeds["now"], speeds["before"], strict=True)]
+    return {
+        "task": task,
+        **{f"{name}_steps_per_cpu_second": round(statistics.median(speeds[name]), 1) for name in speeds},
+        "now_over_before": round(statistics.median(ratios), 4),
+        "quartiles": [round(quartile, 4) for quartile in statistics.quantiles(ratios, n=4)[::2]],
+        "windows": {name: [round(window["cpu"], 4) for window in taken] for name, taken in windows.items()},
+    }
 
 
 def versions(python: str) -> dict[str, str]:
@@ -104,11 +101,16 @@ def versions(python: str) -> dict[str, str]:
     return json.loads(subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout)
 
 
-def flop(task: str) -> float:
-    """Of the matrix products of one DDPG update."""
-    environment = workers.make_environment(task)
-    features, actions = environment.layout.dim, environment.action_space.shape[0]
-    return update.gemm_flop(features, actions, 1, actions)
+def flop(task: str, program: str) -> float:
+    """Of the matrix products of the updates of one environment step; other programs have the sizes of `euda`."""
+    from euda.runs.evaluation import make_algorithm
+
+    environment, config = workers.make_environment(task), workers.config_of(program, task)
+    actions = environment.action_space.shape[0]
+    actor: Any = make_algorithm(config, environment.layout, actions).actor
+    sizes = update.Sizes(config.replay.batch_size, config.architecture.hidden_size, config.learning.actor_every)
+    each = update.gemm_flop(environment.layout.dim, actions, config.learning.critics, actor.outputs, sizes=sizes)
+    return each * config.replay.updates_per_step
 
 
 def speeds(windows: list[dict[str, Any]], bound: float) -> dict[str, Any]:
@@ -162,8 +164,19 @@ def main() -> None:
     parser.add_argument("--peers", default=str(_HERE.parent / "build" / "peers" / "bin" / "python"))
     parser.add_argument("--tasks", nargs="+", default=list(TASKS))
     parser.add_argument("--rounds", type=int, default=12, help="windows of 250 steps per program")
+    parser.add_argument("--before", type=Path, help="another checkout of this repository to run in turns with")
+    parser.add_argument("--name", default="training-before", help="of the file that --before writes")
     options = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
+    if options.before is not None:
+        rows = [beside_before(task, cores[0], options.rounds, options.before.resolve()) for task in options.tasks]
+        for row in rows:
+            print({name: value for name, value in row.items() if name != "windows"})
+        commit = subprocess.run(["git", "-C", options.before, "rev-parse", "--short", "HEAD"], capture_output=True,
+                                text=True, check=True).stdout.strip()  # fmt: skip
+        figures = {"machine": recording.machine(), "before": commit, "window": WINDOW, "warm_up": WARM_UP}
+        recording.write(options.name, {**figures, "versions": versions(sys.executable), "tasks": rows})
+        return
     os.sched_setaffinity(0, {cores[0]})  # the bound is measured by this process
     figures: dict[str, Any] = {"machine": recording.machine(), "window": WINDOW, "warm_up": WARM_UP}
     figures["versions"] = {"euda": versions(sys.executable), "peers": versions(options.peers)}

@@ -17,7 +17,7 @@ import platform
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -28,9 +28,9 @@ from euda.agents.agent import Agent
 from euda.agents.ddpg import DDPG
 from euda.agents.sac import SAC
 from euda.body.layout import Field, Kind, Layout
-from euda.config import AugmentationConfig
 from euda.replay.augmentation import make_augmentation
 from euda.replay.buffer import ReplayBuffer
+from euda.replay.settings import AugmentationConfig
 
 BATCH, HIDDEN = 256, 256
 SIZES = {17: 6, 66: 6, 182: 21}  # features and actions of cheetah (joint), cheetah (limb), humanoid (limb)
@@ -54,18 +54,31 @@ def filled_buffer(features: int, actions: int, steps: int = 20_000) -> ReplayBuf
     return buffer
 
 
-def gemm_flop(features: int, actions: int, critics: int, outputs: int, target_actor: bool = True) -> float:
+class Sizes(NamedTuple):
+    """What the work of an update depends on beside features and actions."""
+
+    batch: int = BATCH
+    hidden: int = HIDDEN
+    """Units of each of the two hidden layers."""
+    actor_every: int = 2
+    """The actor learns at every so many updates."""
+
+
+def gemm_flop(
+    features: int, actions: int, critics: int, outputs: int, target_actor: bool = True, sizes: Sizes | None = None
+) -> float:
     """Multiplications and additions of the matrix products that one average update cannot do without.
 
     Target: actor and critics forward. Critic: forward, gradient of all weights and of the hidden layer.
-    Actor, every second time: forward and the same gradients, critics forward, and backward to the action only.
+    Actor, when it learns: forward and the same gradients, critics forward, and backward to the action only.
     """
-    h, d, m = HIDDEN, features, actions
+    sizes = sizes or Sizes()
+    h, d, m = sizes.hidden, features, actions
     actor, critic = d * h + h * h + h * outputs, (d + m) * h + h * h + h
     actor_back, critic_back = actor + h * h + h * outputs, critic + h * h + h
     every = (actor if target_actor else 0) + critics * (critic + critic + critic_back)
     second = actor + actor_back + critics * (critic + h + h * h + m * h)
-    return 2 * BATCH * (every + second / 2)
+    return 2 * sizes.batch * (every + second / sizes.actor_every)
 
 
 def gemm_case() -> Callable[[], float]:

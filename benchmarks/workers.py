@@ -3,9 +3,9 @@
     python benchmarks/workers.py PROGRAM TASK CORE
 
 `run N` trains for N steps, `evaluate` and `checkpoint` do that once (euda only). All programs step the same
-environments (euda's, limb features) and have the same sizes: batch 256, two hidden layers of 256, one critic,
-one update per step, actor and targets every second update; 3-step returns where the program has them (CleanRL
-has not).
+environments (euda's, limb features). But for the base `swift`, which has sizes of its own, all have the same ones:
+batch 256, two hidden layers of 256, one critic, one update per step, actor and targets every second update; 3-step
+returns where the program has them (CleanRL has not).
 The two loops called CleanRL are written anew after the published algorithm, with the libraries it uses
 (PyTorch or Flax and Optax, the replay buffer of Stable-Baselines3), because it is a set of scripts and no package.
 """
@@ -30,15 +30,11 @@ Train = Callable[[int], None]
 class Euda:
     """The loop of euda, checkpoints and evaluation as in a run."""
 
-    def __init__(self, task: str, share: float) -> None:
-        from euda.config import AugmentationConfig, ReplayConfig
-        from euda.study import run, trainer
-        from euda.study.settings import RunConfig
+    def __init__(self, task: str, program: str) -> None:
+        from euda.runs import run_folder, trainer
 
-        augmentation = AugmentationConfig("rotate", share) if share else AugmentationConfig()
-        config = RunConfig(task, augmentation=augmentation, replay=ReplayConfig(seed_steps=SEED_STEPS))
         self._folder = tempfile.TemporaryDirectory()
-        self._run = run.Run(Path(self._folder.name), config)
+        self._run = run_folder.Run(Path(self._folder.name), config_of(program, task))
         self._run.clear()
         self.trainer = trainer.Trainer(self._run, None)
 
@@ -51,13 +47,31 @@ class Euda:
         self.trainer.evaluate()
 
     def checkpoint(self) -> None:
-        from euda.study import checkpoint
+        from euda.runs import checkpoint
 
         checkpoint.save(self._run.checkpoints, self.trainer.checkpoint(0))
 
 
+EUDA: dict[str, tuple[str, str]] = {
+    "euda": ("limb", "paper"),
+    "euda rotate": ("rotate", "paper"),
+    "euda swift": ("limb", "swift"),
+    "euda swift rotate": ("rotate", "swift"),
+    "euda swift canonical": ("canonical", "swift"),
+}
+"""Our own programs: method and base."""
+
+
+def config_of(program: str, task: str) -> Any:
+    """The configuration of one of our own programs."""
+    from euda.runs.resolution import resolve
+
+    method, base = EUDA[program]
+    return resolve(task, method, base, steps=100_000, overrides={"replay": {"seed_steps": SEED_STEPS}})
+
+
 def make_environment(task: str) -> Any:
-    from euda.body.environment import make
+    from euda.tasks.task_env import make
 
     return make(task)
 
@@ -212,8 +226,7 @@ class CleanJax(CleanLoop):
 
 
 PROGRAMS: dict[str, Callable[[str], Any]] = {
-    "euda": functools.partial(Euda, share=0.0),
-    "euda rotate": functools.partial(Euda, share=0.5),
+    **{program: functools.partial(Euda, program=program) for program in EUDA},
     "Stable-Baselines3": functools.partial(stable_baselines, module="stable_baselines3"),
     "SBX": functools.partial(stable_baselines, module="sbx"),
     "CleanRL (PyTorch)": CleanTorch,
@@ -225,7 +238,7 @@ def main() -> None:
     program, task, core = sys.argv[1:]
     os.sched_setaffinity(0, {int(core)})
     if program.startswith("euda"):
-        from euda.study import machine
+        from euda.runs import machine
 
         machine.use_one_thread()
     made = PROGRAMS[program](task)

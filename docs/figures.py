@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from euda import TASKS, TaskEnv, make
 from euda.body.layout import Kind, Layout
-from euda.body.symmetry import Turn
+from euda.body.turn import Turn
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
 ORANGE, BLUE, GREEN, GREY = "#d9730d", "#2f6fb3", "#3a8f5c", "#8a8f98"

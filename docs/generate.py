@@ -8,9 +8,7 @@ says so if what stands there is no longer what the program says.
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import inspect
 import io
 import json
 import re
@@ -18,9 +16,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from euda import METHODS, TASKS, cli, config, make
-from euda.study import settings
-from euda.study.methods import DEFAULT_SHARES, Method
+from euda import METHODS, TASKS, make, schema
+from euda.replay.settings import AUGMENTATIONS
+from euda.runs import settings
+from euda.runs.bases import BASES
+from euda.runs.methods import Method
+from euda.terminal import cli
 
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS.parent / "results" / "benchmarks"
@@ -62,10 +63,14 @@ def certificates() -> str:
     for (task, cone), c in _certificates().items():
         field = max(entry["max"] for entry in c["fields"].values())
         dynamics = f"{_short(c['dynamics']['median'])} / {_short(c['dynamics']['max'])}"
-        rows.append((f"`{task}`", cone, c["verdict"], dynamics, _short(field), _short(c["reward"]["max"]),
-                     c["states_with_contacts"]))  # fmt: skip
-    header = ("task", "cone", "verdict", "dynamics, median / worst", "worst field", "reward, worst",
-              "states with frictional contacts")  # fmt: skip
+        energy = f"{_short(c['energy']['median'])} / {_short(c['energy']['p90'])}"
+        looked = [
+            f"{c['coverage'][what]['touched']} of {c['coverage'][what]['total']}" for what in ("contacts", "limits")
+        ]
+        rows.append((f"`{task}`", cone, c["verdict"], dynamics, energy, _short(field), _short(c["reward"]["max"]),
+                     f"{c['states']} + {c['sought']}", *looked))  # fmt: skip
+    header = ("task", "cone", "verdict", "dynamics, median / worst", "of a step's change, median / p90", "worst field",
+              "reward, worst", "states, made", "contact pairs", "limits")  # fmt: skip
     return _table(header, rows)
 
 
@@ -90,52 +95,50 @@ def _rank(row: dict[str, Any]) -> str:
     return f"{row['rank']}{f' ({short} short)' if short > 0 else ''}, {row['smallest']:.0e}"
 
 
+def coverage() -> str:
+    """`results/benchmarks/coverage.json` as a table, a column for each number of seeds."""
+    stored = json.loads((RESULTS / "coverage.json").read_text("utf-8"))
+    names = {"Student t": "mean, Student t", "bootstrap": "mean, bootstrap", "median": "**median, ours**"}
+    both = {"bootstrap": "better, bootstrap", "ours": "**better, ours**"}
+    rows: dict[tuple[str, str], dict[int, str]] = {}
+    for part, words in (("one_method", names), ("two_methods", both)):
+        for entry in stored[part]:
+            for key, name in words.items():
+                cell = "–" if entry[key] is None else f"{100 * entry[key]:.0f}"
+                rows.setdefault((entry["returns"], name), {})[entry["seeds"]] = cell
+    seeds = next(iter(rows.values()))
+    return _table(("returns", "interval", *(f"{n} seeds, %" for n in seeds)),
+                  [(*key, *cells.values()) for key, cells in rows.items()])  # fmt: skip
+
+
 def methods() -> str:
     """The table of methods."""
 
     def share(method: Method) -> str:
-        value = DEFAULT_SHARES[method.augment]
-        return "–" if method.augment == "none" else "chosen" if method.augment == "rotate-auto" else f"{value:g}"
+        row = AUGMENTATIONS[method.augment]
+        return "–" if row.make is None else "chosen" if row.share is None else f"{row.share:g}"
 
-    rows = [(f"`{name}`", f"`{m.agent}`", f"`{m.features}`", f"`{m.augment}`", share(m), f"`{m.network}`")
+    def part(name: str | None) -> str:
+        return "the base's" if name is None else f"`{name}`"
+
+    rows = [(f"`{name}`", f"`{m.features}`", f"`{m.augment}`", share(m), f"`{m.frame}`", part(m.agent), part(m.network))
             for name, m in METHODS.items()]  # fmt: skip
-    return _table(("method", "agent", "features", "augmentation", "default share", "network"), rows)
-
-
-SETTINGS = {
-    "replay": config.ReplayConfig,
-    "mlp": config.MLPConfig,
-    "ddpg": config.DDPGConfig,
-    "sac": config.SACConfig,
-    "evaluation": settings.EvaluationConfig,
-}
+    return _table(("method", "features", "augmentation", "share on `paper`", "frame", "agent", "network"), rows)
 
 
 def hyperparameters() -> str:
-    """Every flag of these groups, its default and its meaning, from the configuration classes."""
+    """Every flag of these groups, its value on each base and its meaning, from the configuration classes."""
     rows = []
-    for group, kind in SETTINGS.items():
-        for name, meaning in _fields(kind).items():
-            default = getattr(kind(), name)
-            rows.append((f"`--{group}.{name.replace('_', '-')}`", _plain(default), meaning))
-    return _table(("flag", "default", "meaning"), rows)
+    for group, kind in settings.groups().items():
+        for name in schema.hints(kind):
+            values = [_plain(getattr(base.of(kind), name)) for base in BASES.values()]
+            flag = name if name in schema.top_level(kind) else f"{group}.{name}"
+            rows.append((f"`--{flag.replace('_', '-')}`", *values, kind.help(name)))
+    return _table(("flag", *BASES, "meaning"), rows)
 
 
 def _plain(value: Any) -> str:
     return "see there" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _fields(kind: type) -> dict[str, str]:
-    """The fields of a configuration class, base classes first, with the strings under them."""
-    found: dict[str, str] = {}
-    for cls in reversed(kind.__mro__[:-1]):
-        (node,) = ast.parse(inspect.getsource(cls)).body
-        assert isinstance(node, ast.ClassDef)
-        for field, text in zip(node.body, node.body[1:], strict=False):
-            match field, text:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):
-                    found[name] = words
-    return found
 
 
 def _short(value: float) -> str:
@@ -154,6 +157,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "gallery": gallery,
     "certificates": certificates,
     "sufficiency": sufficiency,
+    "coverage": coverage,
     "methods": methods,
     "hyperparameters": hyperparameters,
 }

@@ -1,34 +1,41 @@
 """Rebuilds every figure, page and table of `results/` from the raw data beside it: `make results`.
 
 Reads `results/<study>/*.toml` and `results/<study>/runs`, writes the study's report next to them and the table of
-numbers into `results/README.md`, between its two markers. Single runs that belong to no study have a table of their
-evaluations in the README of their folder.
+numbers into `results/README.md`, between its two markers, and a short one into the repository's README. Single runs
+that belong to no study have a table of their evaluations in the README of their folder.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import runpy
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
-from scipy import stats
 
-from euda.study import figures, report, run, statistics
-from euda.study.statistics import Interval
-from euda.study.summary import Row
-from euda.study.table import Curve
+from euda.reports import matplotlib_figures, page, page_tables, report
+from euda.reports.claims import Claim
+from euda.reports.statistics import Interval
+from euda.reports.style import number
+from euda.reports.summary import Row
+from euda.runs import run_folder
 
 RESULTS = Path(__file__).resolve().parent
+sys.path.insert(0, str(RESULTS))
+import goals  # noqa: E402 - beside this file
+import headlines  # noqa: E402
+
 BEGIN, END = "<!-- numbers: written by results/build.py -->\n", "<!-- end of numbers -->"
-_COLUMNS = ("task", "method", "seeds", "at step", "return, 95 % interval", "of each seed", "area under curve",
+LIBRARY = RESULTS / "plotly.min.js"
+"""The plotting library that the pages of all studies share."""
+_COLUMNS = ("task", "method", "seeds", "at step", "mean return", "median", "of each seed", "area under curve, median",
             "steps to reach")  # fmt: skip
+_CLAIMS = ("claim", "seeds", "areas, medians", "better with probability", "p, exact", "p, all claims together",
+           "verdict")  # fmt: skip
 SINGLE_RUNS = ("initialisation", "robot")
 """Folders of runs that belong to no study."""
 
@@ -45,69 +52,71 @@ def gather(study: Path, with_certificates: bool = True) -> report.Report:
 
 
 def tables(reports: dict[str, report.Report]) -> str:
-    """A section of Markdown for each study."""
-    return "\n".join(line for name, found in reports.items() for line in _table(name, found))
+    """The goals, and a section of Markdown for each study."""
+    goal = f"### Base swift: what it should reach, and what it reached\n\n{goals.table(reports.values())}\n"
+    return goal + "\n".join(line for name, found in reports.items() for line in _section(name, found))
 
 
-def _table(name: str, found: report.Report) -> Iterator[str]:
+def _section(name: str, found: report.Report) -> Iterator[str]:
     yield f"### {found.title}\n"
     yield f"[Report]({name}/report.html) · [curves]({name}/curves-steps.png) · [raw data]({name}/runs)\n"
-    yield f"| {' | '.join(_COLUMNS)} |"
-    yield "|---" * len(_COLUMNS) + "|"
-    yield from (_row(row, found.table.curve(row.task, row.curve)) for row in found.summary.rows)
+    yield from _markdown(_COLUMNS, [_row(row) for row in found.summary.rows])
+    if claims := [claim for claim in found.summary.claims if min(claim.seeds) > 1]:
+        yield from _markdown(_CLAIMS, [_claim(claim) for claim in claims])
+
+
+def _markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(header)} |"
+    yield "|---" * len(header) + "|"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
     yield ""
-    yield from _comparisons(found)
 
 
-def _comparisons(found: report.Report) -> Iterator[str]:
-    """Every two methods with at least four seeds, by the area under the curves of their runs."""
-    for task in found.table.tasks:
-        curves = [found.table.curve(task, name) for name in found.table.curves]
-        areas = {c.name: statistics.area_under_curve(c.steps, c.values) for c in curves if len(c.seeds) >= 4}
-        if len(areas) < 2:
-            continue
-        yield f"| {task}: area under curve | better with probability, 95 % interval | p (Mann and Whitney, exact) |"
-        yield "|---|---|---|"
-        for (first, a), (second, b) in itertools.combinations(reversed(areas.items()), 2):
-            better = statistics.improvement_interval([(a, b)], np.random.default_rng(0))
-            p = stats.mannwhitneyu(a, b, method="exact").pvalue
-            interval = f"{better.value:.2f} ({better.low:.2f} to {better.high:.2f})"
-            yield f"| {first} against {second} | {interval} | {p:.2f} |"
-        yield ""
-
-
-def _row(row: Row, curve: Curve) -> str:
+def _row(row: Row) -> tuple[str, ...]:
     seeds = f"{row.runs} of {row.planned}"
-    if row.final is None or row.step is None:
-        return f"| {row.task} | {row.curve} | {seeds} | – | not run | – | – | – |"
-    reach = f"{row.reached} of {row.runs} reached {row.goal:.0f}"
-    if row.reach_steps is not None:
-        reach += f", after {row.reach_steps:.0f} (median)"
-    returns = ", ".join(f"{value:.0f}" for value in curve.values[:, list(curve.steps).index(row.step)])
-    cells = (row.task, row.curve, seeds, str(row.step), _interval(row.final), returns, _interval(row.area), reach)
-    return f"| {' | '.join(cells)} |"
+    if row.mean is None or row.step is None:
+        return (row.task, row.curve, seeds, "–", "not run", "–", "–", "–", "–")
+    returns = ", ".join(number(value) for value in row.returns)
+    return (row.task, row.curve, seeds, str(row.step), number(row.mean), _interval(row.final), returns,
+            _interval(row.area), _reached(row))  # fmt: skip
 
 
-def _interval(found: Interval | None) -> str:
+def _reached(row: Row) -> str:
+    if row.goal is None:
+        return "–"
+    text = f"{row.reached} of {row.runs} reached {number(row.goal)}"
+    return text if row.reach_steps is None else f"{text}, after {row.reach_steps:.0f} (median)"
+
+
+def _claim(claim: Claim) -> tuple[str, ...]:
+    verdict = page_tables.verdict(claim)
+    areas = ", ".join(number(area) for area in claim.areas)
+    return (f"{claim.task}: {claim.first} better than {claim.second}", f"{claim.seeds[0]}, {claim.seeds[1]}", areas,
+            _interval(claim.improvement, 2), page_tables.p_value(claim.p), page_tables.p_value(claim.adjusted),
+            f"{verdict.text}: {verdict.soft}")  # fmt: skip
+
+
+def _interval(found: Interval | None, digits: int = 0) -> str:
     if found is None:
         return "–"
-    return f"{found.value:.0f}" + (f" ({found.low:.0f} to {found.high:.0f})" if found.is_known else " (one seed)")
+    bounds = f" ({number(found.low, digits)} to {number(found.high, digits)})" if found.is_known else ""
+    return number(found.value, digits) + bounds
 
 
 def headline(found: report.Report) -> Figure | None:
     """The curves with the most seeds alone; None where all have as many."""
-    counts = Counter(source.planned.curve for source in found.table.sources)
+    counts = Counter(source.curve for source in found.table.sources)
     names = [name for name, count in counts.items() if count == max(counts.values())]
     if len(names) == len(counts):
         return None
-    sources = tuple(source for source in found.table.sources if source.planned.curve in names)
+    sources = tuple(source for source in found.table.sources if source.curve in names)
     frame = found.table.frame.filter(pl.col("curve").is_in(names))
-    return figures.learning_curves(dataclasses.replace(found.table, frame=frame, sources=sources))
+    return matplotlib_figures.learning_curves(dataclasses.replace(found.table, frame=frame, sources=sources))
 
 
 def evaluations(folder: Path) -> str:
     """The mean return of every run in a folder at the evaluations that most of them have, as a table of Markdown."""
-    runs = {path.name: run.load(path) for path in run.find(folder)}
+    runs = {path.name: run_folder.load(path) for path in run_folder.find(folder)}
     returns = {
         name: {event["step"]: event["return_mean"] for event in kept.events() if event["event"] == "eval"}
         for name, kept in runs.items()
@@ -131,18 +140,26 @@ def put(text: str, page: str) -> str:
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
+def write(path: Path, content: bytes) -> None:
+    """Write a file if there is something new to write."""
+    if not path.is_file() or path.read_bytes() != content:
+        path.write_bytes(content)
+
+
 def main() -> None:
     reports = {}
+    write(LIBRARY, page.plotly_js().encode())
     for study in studies():
         print(study.parent.name)
         reports[study.parent.name] = found = gather(study)
-        report.write(found, study.parent)
+        report.write(found, study.parent, LIBRARY)
         if (figure := headline(found)) is not None:
-            (study.parent / "curves-most-seeds.png").write_bytes(figures.render(figure, "png"))
-    pages = {RESULTS: tables(reports)} | {RESULTS / name: evaluations(RESULTS / name) for name in SINGLE_RUNS}
+            write(study.parent / "curves-most-seeds.png", matplotlib_figures.render(figure, "png"))
+    pages = {RESULTS: tables(reports), RESULTS.parent: headlines.table(reports.values())}
+    pages |= {RESULTS / name: evaluations(RESULTS / name) for name in SINGLE_RUNS}
     for folder, text in pages.items():
         readme = folder / "README.md"
-        readme.write_text(put(text, readme.read_text("utf-8")), "utf-8")
+        write(readme, put(text, readme.read_text("utf-8")).encode())
     runpy.run_path(str(RESULTS / "segnn" / "draw.py"), run_name="__main__")
     print(f"rebuilt {len(reports)} studies")
     sys.exit(0 if reports else 1)

@@ -13,8 +13,9 @@ import shutil
 from pathlib import Path
 
 from euda import evaluate
-from euda.study import plan, run, storage
-from euda.study.record import Study
+from euda.runs import atomic_files, run_folder
+from euda.studies import plan
+from euda.studies.study_folder import Study
 
 RESULTS = Path(__file__).resolve().parent
 KEPT = ("config.json", "metrics.jsonl", "provenance.json")
@@ -35,7 +36,7 @@ def main() -> None:
     copied = 0
     for planned in study.plan.runs:
         folder = study.folder_of(planned)
-        if not (folder / run.CONFIG).is_file() or not is_evaluated(folder):
+        if not (folder / run_folder.CONFIG).is_file() or not is_evaluated(folder):
             continue
         place = target / "runs" / folder.relative_to(options.runs)
         place.mkdir(parents=True, exist_ok=True)
@@ -49,19 +50,25 @@ def main() -> None:
 
 def is_evaluated(folder: Path) -> bool:
     """Whether there is an evaluation after the first step."""
-    return any(event["event"] == "eval" and event["step"] > 0 for event in run.load(folder).events())
+    return any(event["event"] == "eval" and event["step"] > 0 for event in run_folder.load(folder).events())
 
 
 def keep_policy(folder: Path, place: Path) -> None:
     """The policy with its configuration, and its return over episodes that no training saw."""
-    if not run.status(run.load(folder)).is_finished:
+    if not run_folder.status(run_folder.load(folder)).is_finished:
         return
     place.mkdir(parents=True, exist_ok=True)
     for name in ("config.json", "policy.safetensors"):
         shutil.copyfile(folder / name, place / name)
+    record_returns(place)
+
+
+def record_returns(place: Path) -> None:
+    """Write the return of every episode of a kept policy, so that a test can say whether it is still as good."""
     returns = evaluate(place, episodes=EPISODES)
-    storage.write_json(place / "return.json", {"episodes": EPISODES, "mean": sum(returns) / EPISODES,
-                                               "lowest": min(returns), "highest": max(returns)})  # fmt: skip
+    atomic_files.write_json(place / "return.json", {"episodes": EPISODES, "mean": sum(returns) / EPISODES,
+                                               "lowest": min(returns), "highest": max(returns),
+                                               "returns": [round(value, 3) for value in returns]})  # fmt: skip
 
 
 if __name__ == "__main__":

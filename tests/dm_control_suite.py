@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from euda.body import suite  # first: it imports dm_control without a screen
+from euda.tasks import dm_control_tasks  # first: it imports dm_control without a screen
 
 
 def load_original(domain, task, seed):
-    with suite.quiet_compile():
-        return suite.suite.load(domain, task, task_kwargs={"random": np.random.RandomState(seed)})
+    with dm_control_tasks.quiet_compile():
+        return dm_control_tasks.suite.load(domain, task, task_kwargs={"random": np.random.RandomState(seed)})

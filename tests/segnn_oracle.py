@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from euda.agents.graph import TwoPoints
-from euda.config import SEGNNConfig
+from euda.agents.segnn.algebra import PathWeights
+from euda.agents.segnn.graph import TwoPoints
+from euda.agents.settings import SEGNNConfig
 
 Z, DENSITY = np.polynomial.hermite_e.hermegauss(200)
 SIGMOID = 1 / (1 + np.exp(-Z))
@@ -30,10 +31,39 @@ def steerable_product(paths, widths, weights, bias, inputs, attributes):
         x = e3nn.IrrepsArray(f"{chunk.shape[1]}x{source}", chunk.reshape(batch, -1))
         a = e3nn.IrrepsArray(attribute.rstrip("'"), attributes[attribute][:, 0])
         y = e3nn.tensor_product(x, a, filter_ir_out=[target], irrep_normalization="component")
-        weight = weights[f"{part}.{source}.{attribute}.{target}"]
+        weight = weights[part, source, attribute, target]
         result[target] = result[target] + jnp.einsum("buk,uw->bwk", y.chunks[0], weight)
     result["0e"] = result["0e"] + bias.reshape(1, -1, 1)
     return result
+
+
+BIAS = "bias"
+
+
+def names_of(layers):
+    """The names of the products of a network with so many layers, in the order of its computation."""
+    inside = [f"{what}{k}{which}" for k in range(layers) for what in ("message", "update") for which in "ab"]
+    return ["embedding", *inside, "pool_a", "pool_b"]
+
+
+def products_of(network):
+    """The products of a fast network by the names that they have here."""
+    return dict(zip(names_of(network.config.layers), jax.tree.leaves(network.products), strict=True))
+
+
+def by_path(network, weights):
+    """The weights of a fast network by the full one's names: product, part, source, attribute, target."""
+    is_leaf = lambda leaf: isinstance(leaf, PathWeights)  # noqa: E731
+    found = {}
+    for (name, product), values in zip(
+        products_of(network).items(), jax.tree.leaves(weights.products, is_leaf=is_leaf), strict=True
+    ):
+        for (part, path, _), value in zip(product.links, values.links, strict=True):
+            found[name, part.name, path.source, path.attribute, path.target] = value
+        found[name, BIAS] = values.bias
+    for k, layer in enumerate(weights.head):
+        found |= {(f"head{k}",): layer.weight, (f"head{k}", BIAS): layer.bias}
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,18 +126,18 @@ class Oracle:
                 for attribute, _ in attributes:
                     for target in e3nn.Irrep(source) * e3nn.Irrep(attribute.rstrip("'")):
                         if str(target) in widths:
-                            yield f"{name}.{part}.{source}.{attribute}.{target}", (count, widths[str(target)])
+                            yield (name, part, source, attribute, str(target)), (count, widths[str(target)])
 
     def fan_in(self, name, target):
-        return sum(shape[0] for key, shape in self.paths(name) if key.endswith(f".{target}"))
+        return sum(shape[0] for key, shape in self.paths(name) if key[-1] == target)
 
     def all_shapes(self):
         shapes = {}
         for name in self.table:
             shapes |= dict(self.paths(name))
-            shapes[f"{name}.bias.0e.0e.0e"] = (1, self.widths(name)["0e"])
+            shapes[name, BIAS] = (1, self.widths(name)["0e"])
         n, m = self.pooled, self.outputs
-        return shapes | {"head0": (n, n), "head0.bias": (n,), "head1": (n, m), "head1.bias": (m,)}
+        return shapes | {("head0",): (n, n), ("head0", BIAS): (n,), ("head1",): (n, m), ("head1", BIAS): (m,)}
 
     def fill(self, weights, seed=0):
         """All weights: those given (the first rows and columns), random numbers where the fast network has none."""
@@ -131,8 +161,8 @@ class Oracle:
         rng = np.random.default_rng(int(jax.random.key_data(key)[-1]))
         params = {}
         for name, shape in self.shapes.items():
-            words = name.split(".")
-            fan = self.pooled if len(words) < 5 else self.fan_in(words[0], words[-1])
+            product, *_, last = name
+            fan = self.pooled if product.startswith("head") else self.fan_in(product, "0e" if last == BIAS else last)
             params[name] = rng.uniform(-(fan**-0.5), fan**-0.5, shape).astype(np.float32)
         return params
 
@@ -177,8 +207,8 @@ class Oracle:
             ]  # fmt: skip
         f = [self._gated(weights, "pool_a", {"self": x}, a) for x, a in zip(f, kinds, strict=True)]
         f = [self._product(weights, "pool_b", {"self": x}, a)["0e"][..., 0] for x, a in zip(f, kinds, strict=True)]
-        hidden = jax.nn.silu((f[0] + f[1]) / 2 @ weights["head0"] + weights["head0.bias"])
-        return hidden @ weights["head1"] + weights["head1.bias"]
+        hidden = jax.nn.silu((f[0] + f[1]) / 2 @ weights["head0",] + weights["head0", BIAS])
+        return hidden @ weights["head1",] + weights["head1", BIAS]
 
     def _layer(self, weights, k, own, other, edge, kind, distance):
         inputs = {"self": own, "other": other, "distance": distance}
@@ -202,10 +232,9 @@ class Oracle:
 
     def _product(self, weights, name, inputs, attributes):
         """Sum over paths of W (x ⊗ a), and the bias on scalars."""
-        keys = tuple(tuple(key.split(".")[1:]) for key, _ in self.paths(name))
-        local = {".".join(key): weights[".".join((name, *key))] for key in keys}
-        bias = weights[f"{name}.bias.0e.0e.0e"]
-        return steerable_product(keys, tuple(self.widths(name).items()), local, bias, inputs, attributes)
+        keys = tuple(key[1:] for key, _ in self.paths(name))
+        local = {key: weights[name, *key] for key in keys}
+        return steerable_product(keys, tuple(self.widths(name).items()), local, weights[name, BIAS], inputs, attributes)
 
     def _gated(self, weights, name, inputs, attributes):
         x, outputs = self._product(weights, name, inputs, attributes), self.table[name][2]

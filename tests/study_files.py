@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from euda.study import run
-from euda.study.record import Study
+from euda.runs import run_folder
+from euda.studies.study_folder import Study
 
 TINY = """
 title = "Tiny"
+base = "paper"
 tasks = ["reacher_hard"]
 seeds = [0, 1]
 steps = 120
@@ -40,7 +41,7 @@ def write(folder: Path, text: str = TINY, name: str = "tiny") -> Path:
 
 def content(folder: Path) -> dict[str, Any]:
     """Everything of a run that must not depend on interruptions."""
-    found = run.load(folder)
+    found = run_folder.load(folder)
     newest, damaged = found.newest_checkpoint()
     assert newest is not None
     assert damaged == []
@@ -54,6 +55,7 @@ def content(folder: Path) -> dict[str, Any]:
 
 COMPARED = """
 title = "Compared <b>&</b> drawn"
+base = "paper"
 tasks = ["reacher_hard", "cheetah_run"]
 seeds = [0, 1, 2]
 steps = 400000
@@ -69,8 +71,14 @@ seeds = [0]
 """
 
 
-def invent(study: Study, every: int = 20_000, without: tuple[int, ...] = (), short: tuple[int, ...] = ()) -> None:
-    """Run folders with made-up returns: curves that rise, some runs missing, some shorter."""
+def invent(
+    study: Study,
+    every: int = 20_000,
+    without: tuple[int, ...] = (),
+    short: tuple[int, ...] = (),
+    offset: float = 0.0,
+) -> None:
+    """Run folders with made-up returns: curves that rise from `offset`, some runs missing, some shorter."""
     draw = np.random.default_rng(0)
     for i, planned in enumerate(study.plan.runs):
         height = 200 * (1 + study.plan.curves.index(planned.curve))
@@ -79,7 +87,7 @@ def invent(study: Study, every: int = 20_000, without: tuple[int, ...] = (), sho
         steps = planned.config.steps // 2 if i in short else planned.config.steps
         events = []
         for step in range(0, steps + 1, every):
-            mean = height * step / planned.config.steps + draw.uniform(0, 30)
+            mean = offset + height * step / planned.config.steps + draw.uniform(0, 30)
             events.append(_event("eval", step, return_mean=mean, returns=[mean - 1, mean + 1]))
             if planned.config.method == "rotate-auto" and step:
                 events.append(_event("train", step, **{"return": mean, "share": float(draw.choice([0, 0.25, 1]))}))

@@ -45,7 +45,7 @@ def documentation(name: str) -> str:
 
 
 def test_public_names_are_about_twenty_and_typed():
-    assert 15 <= len(euda.__all__) <= 25
+    assert 15 <= len(euda.__all__) <= 28
     assert set(euda.__all__) == set(euda._HOME) == set(dir(euda))
     assert importlib.resources.files("euda").joinpath("py.typed").is_file()
 
@@ -65,6 +65,11 @@ def test_public_name_has_an_example_that_runs(name, tmp_path, monkeypatch):
     assert report == []
 
 
+def test_a_former_name_still_works():
+    assert euda.load_policy is euda.load
+    assert "load_policy" not in dir(euda)
+
+
 def test_unknown_names_are_refused():
     with pytest.raises(AttributeError, match="no attribute 'rotation'"):
         _ = euda.rotation
@@ -75,9 +80,10 @@ def test_unknown_names_are_refused():
     [
         ({"task": "reacher"}, "unknown task 'reacher': did you mean 'reacher_hard'"),
         ({"method": "turn"}, "unknown method 'turn'"),
-        ({"share": 2.0}, "a share must be a number between 0 and 1, not 2.0"),
+        ({"base": "papre"}, "unknown base 'papre': did you mean 'paper'"),
+        ({"share": 2.0}, "share must be a finite number between 0 and 1, not 2.0"),
         ({"method": "limb", "share": 0.5}, "share 0.5 changes nothing"),
-        ({"mlp": {"size": 3}}, "unknown entry of overrides.mlp 'size'"),
+        ({"mlp": {"size": 3}}, "unknown entry of mlp 'size'"),
         ({"learning_rate": 1.0}, "unknown override 'learning_rate'"),
     ],
 )
@@ -90,6 +96,6 @@ def test_train_refuses_in_one_sentence(options, says, tmp_path):
 
 def test_policies_of_nothing_are_refused(tmp_path):
     with pytest.raises(EudaError, match="is not a run"):
-        euda.load_policy(tmp_path)
+        euda.load(tmp_path)
     with pytest.raises(EudaError, match="is not a run"):
         euda.evaluate(str(tmp_path))

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from euda.body.layout import Field, Kind, Layout
-from euda.config import AUGMENTATIONS, AugmentationConfig
 from euda.errors import EudaError
 from euda.replay.augmentation import Augmentation, make_augmentation, unchanged
 from euda.replay.buffer import Transition
+from euda.replay.settings import AUGMENTATIONS, AugmentationConfig, AugmentationRow, GaussianConfig, ScaleConfig
+from euda.schema import Settings
 
 LAYOUT = Layout(
     (
@@ -65,7 +66,7 @@ def test_action_reward_and_discount_are_untouched(name: str) -> None:
     after = applied(AugmentationConfig(name), batch)
     for field in ("action", "reward", "discount"):
         assert np.array_equal(getattr(batch, field), getattr(after, field))
-    assert (name == "none") == np.array_equal(batch.observation, after.observation)
+    assert (AUGMENTATIONS[name].make is None) == np.array_equal(batch.observation, after.observation)
 
 
 def test_rotation_is_the_layouts_by_one_yaw_for_both() -> None:
@@ -91,7 +92,7 @@ def test_yaws_are_uniform_over_the_circle() -> None:
 @pytest.mark.parametrize("same", [True, False])
 def test_gaussian_statistics_and_sharing(same: bool) -> None:
     batch = batch_of(20_000)
-    after = applied(AugmentationConfig("gaussian", same_noise=same), batch)
+    after = applied(AugmentationConfig("gaussian", settings=GaussianConfig(same_noise=same)), batch)
     z, z_next = after.observation - batch.observation, after.next_observation - batch.next_observation
     np.testing.assert_allclose(z.mean(axis=0), 0, atol=0.04)
     np.testing.assert_allclose(np.cov(z.T), np.eye(LAYOUT.dim), atol=0.05)
@@ -106,7 +107,7 @@ def test_scale_statistics_and_sharing(same: bool) -> None:
     batch = batch._replace(
         observation=np.abs(batch.observation) + 1, next_observation=np.abs(batch.next_observation) + 1
     )
-    after = applied(AugmentationConfig("scale", same_noise=same), batch)
+    after = applied(AugmentationConfig("scale", settings=ScaleConfig(same_noise=same)), batch)
     z, z_next = after.observation / batch.observation, after.next_observation / batch.next_observation
     assert z.min() >= 0.5 - 1e-6
     assert z.max() <= 1 + 1e-6
@@ -122,7 +123,7 @@ def test_same_key_same_bytes(name: str) -> None:
     batch, config = batch_of(64), AugmentationConfig(name)
     first, second, other = (applied(config, batch, seed).observation for seed in (3, 3, 4))
     assert first.tobytes() == second.tobytes()
-    assert (name == "none") == (first.tobytes() == other.tobytes())
+    assert (AUGMENTATIONS[name].make is None) == (first.tobytes() == other.tobytes())
 
 
 @pytest.mark.parametrize(
@@ -130,10 +131,10 @@ def test_same_key_same_bytes(name: str) -> None:
     [
         (AugmentationConfig(), AugmentationConfig("gaussian")),
         (AugmentationConfig("rotate"), AugmentationConfig("rotate", share=0.5)),
-        (AugmentationConfig("gaussian"), AugmentationConfig("gaussian", same_noise=False)),
-        (AugmentationConfig("gaussian"), AugmentationConfig("gaussian", stddev=0.1)),
-        (AugmentationConfig("scale"), AugmentationConfig("scale", low=0.9)),
-        (AugmentationConfig("scale"), AugmentationConfig("scale", high=1.5)),
+        (AugmentationConfig("gaussian"), AugmentationConfig("gaussian", settings=GaussianConfig(same_noise=False))),
+        (AugmentationConfig("gaussian"), AugmentationConfig("gaussian", settings=GaussianConfig(stddev=0.1))),
+        (AugmentationConfig("scale"), AugmentationConfig("scale", settings=ScaleConfig(low=0.9))),
+        (AugmentationConfig("scale"), AugmentationConfig("scale", settings=ScaleConfig(high=1.5))),
     ],
 )
 def test_every_field_does_something(base: AugmentationConfig, changed: AugmentationConfig) -> None:
@@ -147,12 +148,14 @@ def test_every_field_does_something(base: AugmentationConfig, changed: Augmentat
 
 def test_bad_input() -> None:
     for share in (-0.1, 1.1, float("nan")):
-        with pytest.raises(EudaError, match="share must be between 0 and 1"):
+        with pytest.raises(EudaError, match="share must be a finite number between 0 and 1"):
             AugmentationConfig("rotate", share=share)
     with pytest.raises(EudaError, match="did you mean 'rotate'"):
         AugmentationConfig("rotat")
     with pytest.raises(EudaError, match="low"):
-        AugmentationConfig("scale", low=2.0)
+        ScaleConfig(low=2.0)
+    with pytest.raises(EudaError, match="'scale' has ScaleConfig, not GaussianConfig"):
+        AugmentationConfig("scale", settings=GaussianConfig())
     with pytest.raises(EudaError, match="layout"):
         make_augmentation(AugmentationConfig("rotate"))
 
@@ -160,6 +163,22 @@ def test_bad_input() -> None:
 def test_rotating_what_does_not_turn_changes_nothing() -> None:
     """As with the joint features of a planar robot: allowed, so that every method runs on every task."""
     assert make_augmentation(AugmentationConfig("rotate"), Layout((Field("height", Kind.SCALAR),))) is unchanged
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_an_augmentation_may_change_actions_and_only_its_share_is_touched(share: float, monkeypatch) -> None:
+    def mirrored(settings: Settings, layout: Layout | None) -> Augmentation:
+        return lambda key, batch: batch._replace(observation=-batch.observation, action=-batch.action[:, ::-1])
+
+    monkeypatch.setitem(AUGMENTATIONS, "mirrored", AugmentationRow(mirrored))
+    batch, count = batch_of(8), round(8 * share)
+    after = applied(AugmentationConfig("mirrored", share), batch)
+    assert np.array_equal(after.action[:count], -batch.action[:count, ::-1])
+    assert np.array_equal(after.observation[:count], -batch.observation[:count])
+    assert np.array_equal(after.action[count:], batch.action[count:])
+    assert np.array_equal(after.observation[count:], batch.observation[count:])
+    for field in ("reward", "discount", "next_observation"):
+        assert np.array_equal(getattr(after, field), getattr(batch, field))
 
 
 def test_jitted_equals_eager() -> None:

@@ -3,17 +3,22 @@
 import dataclasses
 
 import pytest
-from test_training import TINY, compilation_cache, content, stopped_at
+from test_training import TINY, content, stopped_at
 
-from euda.config import AugmentationConfig
+from euda.agents.settings import DDPGConfig
 from euda.errors import EudaError
-from euda.study import methods, run
-from euda.study.bandit import SHARES, ShareBandit
-from euda.study.training import train
+from euda.replay.settings import AugmentationConfig, ShareBanditConfig
+from euda.runs import methods, run_folder
+from euda.runs.session import train
+from euda.runs.share_bandit import SHARES, ShareBandit
 
-__all__ = ["compilation_cache"]  # a fixture that is used for all tests here
 AUTO = dataclasses.replace(
-    TINY, augmentation=AugmentationConfig("rotate-auto", window=6), episode_steps=10, steps=160, checkpoint_every=25
+    TINY,
+    learning=DDPGConfig(exploration_steps=20, actor_every=1, target_every=1),  # one compilation for each of five shares
+    augmentation=AugmentationConfig("rotate-auto", settings=ShareBanditConfig(window=6)),
+    episode_steps=10,
+    steps=160,
+    checkpoint_every=25,
 )
 
 
@@ -63,16 +68,16 @@ def test_its_state_is_all_there_is():
 
 def test_training_logs_its_choices_and_resumes_exactly(tmp_path):
     train(AUTO, tmp_path / "a")
-    events = [event for event in run.load(tmp_path / "a").events() if event["event"] == "train"]
+    events = [event for event in run_folder.load(tmp_path / "a").events() if event["event"] == "train"]
     assert set(SHARES) == {event["share"] for event in events}
     stopped_at(AUTO, tmp_path / "b", 107)
     train(AUTO, tmp_path / "b")
     assert content(tmp_path / "a") == content(tmp_path / "b")
-    assert run.load(tmp_path / "b").config.method == "rotate-auto"
+    assert run_folder.load(tmp_path / "b").config.method == "rotate-auto"
 
 
 def test_a_share_for_rotate_auto_is_refused():
     with pytest.raises(EudaError, match="rotate-auto chooses it"):
-        methods.share_of(methods.find("rotate-auto"), 0.5)
+        methods.share_of("rotate-auto", "rotate-auto", 0.5)
     with pytest.raises(EudaError, match="at least 5"):
-        AugmentationConfig("rotate-auto", window=2)
+        ShareBanditConfig(window=2)

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from euda import cli
-from euda.body.limb_env import LimbEnv
+from euda import schema
 from euda.body.rendering import Renderer
 from euda.errors import RenderingError
-from euda.study import commands, demo, machine, run
-from euda.study.display import Silent
+from euda.runs import machine, run_folder, settings
+from euda.tasks.base_env import LimbEnv
+from euda.terminal import cli, flags, training_commands
 
 TINY = [
     *("--steps", "60", "--episode-steps", "30", "--checkpoint-every", "20", "--mlp.hidden-size", "8"),
     *("--replay.capacity", "100", "--replay.batch-size", "4", "--replay.seed-steps", "30"),
-    *("--ddpg.exploration-steps", "20", "--evaluation.every", "30", "--evaluation.episodes", "2"),
+    *("--base", "paper", "--ddpg.exploration-steps", "20", "--evaluation.every", "30", "--evaluation.episodes", "2"),
 ]
 
 
@@ -50,7 +50,7 @@ def refused(capsys, *arguments: str) -> str:
 def test_train_makes_a_run_with_everything_in_it(finished):
     names = {path.name for path in finished.iterdir()}
     assert names >= {"config.json", "provenance.json", "metrics.jsonl", "policy.safetensors", "tensorboard", "replay"}
-    assert run.load(finished).config.augmentation.share == 0.25
+    assert run_folder.load(finished).config.augmentation.share == 0.25
 
 
 def test_train_goes_on_and_says_how_it_ended(finished, capsys):
@@ -61,7 +61,21 @@ def test_train_goes_on_and_says_how_it_ended(finished, capsys):
 def test_dry_run_prints_the_configuration_and_writes_nothing(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert (
-        cli.main(["train", "humanoid_run", "--method", "sac", "--augment", "rotate", "--features", "limb", "--dry-run"])
+        cli.main(
+            [
+                "train",
+                "humanoid_run",
+                "--base",
+                "paper",
+                "--method",
+                "sac",
+                "--augment",
+                "rotate",
+                "--features",
+                "limb",
+                "--dry-run",
+            ]
+        )
         == 0
     )
     printed = json.loads(capsys.readouterr().out)
@@ -71,21 +85,28 @@ def test_dry_run_prints_the_configuration_and_writes_nothing(tmp_path, capsys, m
 
 
 def test_every_field_of_the_configuration_is_a_documented_flag(capsys):
-    assert cli.main(["train", "--help"]) == 0
+    assert cli.main(["train", "--help-all"]) == 0
     text = capsys.readouterr().out
-    for flag in (
-        *(
-            "--share",
-            "--seed",
-            "--core",
-            "--replay.n-step",
-            "--replay.discount",
-            "--mlp.hidden-layers",
-            "--sac.temperature",
-        ),
-        *("--ddpg.learning-rate", "--ddpg.stddev-steps", "--ddpg.target-rate", "--evaluation.every"),
-    ):
-        assert flag in text
+    shown = {flag.name: flag for flag in flags.flags_of(training_commands.train) if flag.metavar is None}
+    for group, kind in settings.groups().items():
+        for name in schema.hints(kind):
+            assert {f"{group}.{name}".replace("_", "-"), name.replace("_", "-")} & shown.keys(), (group, name)
+    for name, flag in shown.items():
+        assert f"--{name}" in text
+        assert flag.words, f"--{name} has no help"
+
+
+def test_help_fits_two_screens_and_explains_the_rest_by_group(capsys):
+    assert cli.main(["train", "--help"]) == 0
+    brief = capsys.readouterr().out
+    assert len(brief.splitlines()) <= 70
+    assert all(word in brief for word in ("--method", "segnn-single", "--ddpg.", "stddev-steps", "as --ddpg., and"))
+    assert cli.main(["train", "--help", "robot"]) == 0
+    robot = capsys.readouterr().out
+    assert "--fall-below NUMBER" in robot
+    assert "--method" not in robot
+    assert cli.main(["train", "--help", "robt"]) == 2
+    assert "unknown group of flags 'robt': did you mean 'robot'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -97,23 +118,45 @@ def test_every_field_of_the_configuration_is_a_documented_flag(capsys):
         (["reacher_hard", "--method", "rotat"], "did you mean 'rotate'"),
         (["reacher_hard", "--methud", "rotate"], "--methud"),
         (["reacher_hrd"], "did you mean 'reacher_hard'"),
-        (["reacher_hard", "--steps", "0"], "steps must be at least 1"),
-        (["reacher_hard", "--steps", "-3"], "steps must be at least 1"),
+        (["reacher_hard", "--steps", "0"], "steps must be a whole number of at least 1"),
+        (["reacher_hard", "--steps", "-3"], "steps must be a whole number of at least 1"),
         (["reacher_hard", "--steps", "many"], "many"),
         (["reacher_hard", "--agent", "ppo"], "unknown agent"),
         (["reacher_hard", "--features", "pixels"], "unknown features"),
         (["reacher_hard", "--augment", "flip"], "unknown augmentation"),
         (["reacher_hard", "--core", "4096"], "core 4096 is not available"),
         (["reacher_hard", "--replay.capacity", "0"], "capacity must be"),
-        (["reacher_hard", "--evaluation.episodes", "0"], "episodes must be at least 1"),
-        (["reacher_hard", "--ddpg.learning-rate", "-1"], "learning_rate must be"),
-        ([], ""),
+        (["reacher_hard", "--evaluation.episodes", "0"], "episodes must be a whole number of at least 1"),
+        (["reacher_hard", "--base", "paper", "--ddpg.learning-rate", "-1"], "learning_rate must be"),
+        (["reacher_hard", "--method", "canonical", "--features", "joint"], "no frame of its own in these observations"),
+        (["reacher_hard", "--action-repeat", "3"], "action_repeat 3 must divide episode_steps, which is 1000"),
+        ([], "train what? Name a task (see euda tasks), an MJCF file, or an environment with --env"),
     ],
 )
 def test_bad_arguments_are_one_sentence_and_write_nothing(tmp_path, monkeypatch, capsys, arguments, words):
     monkeypatch.chdir(tmp_path)
     assert words in refused(capsys, "train", *arguments)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_run_and_a_checkpoint_of_another_base_are_refused(finished, tmp_path, capsys):
+    other = ["train", "reacher_hard", "--base", "swift", "--steps", "60", "--episode-steps", "30"]
+    sentence = refused(capsys, *other, "--out", finished)
+    assert "another configuration (base: 'paper' there, 'swift' asked for; agent: 'ddpg' there, 'sac'" in sentence
+    tiny = [word.replace("--ddpg.", "--sac.").replace("paper", "swift") for word in TINY]
+    folder = tmp_path / "run"
+    assert cli.main([*other, *tiny, "--out", str(folder), "--quiet"]) == 0
+    capsys.readouterr()
+    for path in folder.glob("checkpoints/*"):
+        path.unlink()
+    for path in finished.glob("checkpoints/*"):
+        (folder / "checkpoints" / path.name).write_bytes(path.read_bytes())
+    before = (folder / "metrics.jsonl").read_bytes()
+    sentence = refused(capsys, *other, *tiny, "--steps", "90", "--out", folder)
+    assert "the checkpoint of step 60 in" in sentence
+    assert "does not fit this run (" in sentence
+    assert "of another base, method or robot; start elsewhere with --out" in sentence
+    assert (folder / "metrics.jsonl").read_bytes() == before
 
 
 def test_folders_that_do_not_fit_are_refused(finished, tmp_path, capsys):
@@ -137,7 +180,7 @@ def test_a_read_only_disk_is_one_sentence(tmp_path, capsys, monkeypatch):
 
 
 def test_evaluate_repeats_what_training_recorded(finished, capsys):
-    last = [event for event in run.load(finished).events() if event["event"] == "eval"][-1]
+    last = [event for event in run_folder.load(finished).events() if event["event"] == "eval"][-1]
     assert cli.main(["evaluate", str(finished), "--episodes", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "step": 60,
@@ -209,26 +252,19 @@ def test_a_film_ends_where_the_simulation_blows_up(finished, tmp_path, capsys, c
     assert "in 1 of 1 episodes the simulation blew up" in caplog.text
 
 
-@pytest.mark.skipif(not can_draw(), reason="no OpenGL here")
-def test_the_demonstration_stops_when_solved_and_shows_it(finished, tmp_path):
-    config = run.load(finished).config
-    outcome = demo.train_until_solved(tmp_path, config, solved=0.0, shown=Silent())
-    assert (outcome.step, outcome.is_finished, outcome.signal) == (0, False, None)
-    (tmp_path / "metrics.jsonl").unlink()
-    outcome = demo.train_until_solved(tmp_path, config, solved=2000.0, shown=Silent())
-    assert outcome.is_finished
-    again = demo.train_until_solved(tmp_path, config, solved=0.0, shown=Silent())
-    assert (again.step, again.is_finished) == (60, True)
-    text = demo.show(tmp_path)
-    assert "before training" in text
-    assert (tmp_path / "learning.png").read_bytes()[:4] == b"\x89PNG"
-    assert (tmp_path / "policy.mp4").is_file()
-
-
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     """The real program, in a process of its own."""
     tiny = ["1000000" if word == "60" else word for word in TINY]
-    command = [sys.executable, "-m", "euda.cli", "train", "reacher_hard", "--out", str(tmp_path / "run"), *tiny]
+    command = [
+        sys.executable,
+        "-m",
+        "euda.terminal.cli",
+        "train",
+        "reacher_hard",
+        "--out",
+        str(tmp_path / "run"),
+        *tiny,
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
     while not list((tmp_path / "run").glob("checkpoints/checkpoint-*.json")) and time.monotonic() < deadline:
@@ -237,23 +273,23 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     out, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert error == ""
-    assert "everything is saved; go on with: euda train reacher_hard --out" in out
-    newest, _ = run.load(tmp_path / "run").newest_checkpoint()
+    assert "everything is saved; resume with: euda train reacher_hard --out" in out
+    newest, _ = run_folder.load(tmp_path / "run").newest_checkpoint()
     assert newest is not None
     assert f"stopped at step {newest.step}" in out
 
 
 def test_commands_do_not_load_jax_before_it_is_needed():
-    script = "import sys, euda.cli; sys.exit('jax' in sys.modules)"
+    script = "import sys, euda.terminal.cli; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 def test_libraries_that_are_already_loaded_are_found():
-    script = "import numpy; from euda.study.machine import _loaded; print(len(_loaded('openblas')))"
+    script = "import numpy; from euda.runs.machine import _loaded; print(len(_loaded('openblas')))"
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert int(done.stdout) >= 1
 
 
 def test_trackers_are_made_only_when_asked_for():
-    assert len(commands._sinks(True, None, None)) == 1
-    assert len(commands._sinks(False, "project", "experiment")) == 2
+    assert len(training_commands._sinks(True, None, None)) == 1
+    assert len(training_commands._sinks(False, "project", "experiment")) == 2

@@ -4,6 +4,7 @@ import types
 
 import numpy as np
 import pytest
+from simulated import assert_simulated, rollout
 from turned_by_hand import turned_by_hand, yaw_between
 
 import euda
@@ -193,3 +194,45 @@ def test_bad_episodes_are_refused(episodes, layout):
 def test_data_without_a_layout_are_refused(arrays, layout):
     with pytest.raises(LayoutError, match="needs the layout of the observations"):
         euda.augment_dataset(arrays, layout, copies=1)
+
+
+# -- elements of the finite group ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("yaws", [True, False])
+def test_mirrored_copies_with_their_actions_are_what_the_simulator_does(yaws):
+    env = euda.make("walker3d_run", seed=0)
+    identity, mirror = euda.symmetries(env.model)
+    states, (s, a, r, following) = rollout(env, 8)
+    data = {"observations": s, "actions": a, "rewards": r, "next_observations": following, "next_actions": a}
+    copies = 2 if yaws else 1
+    more = euda.augment_dataset(data, env.layout, copies=copies, elements=[mirror], yaws=yaws)
+    assert np.array_equal(more["next_actions"], more["actions"])
+    names = ("observations", "actions", "rewards", "next_observations")
+    stored, first, *others = ([more[name][8 * copy : 8 * copy + 8] for name in names] for copy in range(copies + 1))
+    assert all(np.array_equal(x, data[name]) for x, name in zip(stored, names, strict=True))
+    group = [identity, mirror]
+    assert assert_simulated(env, group, states, stored, first, yaws=yaws) == [True] * 8
+    for other in others:  # after the last element, the identity
+        assert assert_simulated(env, group, states, stored, other, yaws=yaws) == [False] * 8
+        assert np.array_equal(other[1], a)
+
+
+def test_episodes_have_mirrored_actions_too(episodes, layout):
+    (mirror,) = euda.symmetries(euda.make(TASK).model).elements[1:]
+    more = euda.augment_dataset(episodes, layout, copies=1, elements=[mirror], yaws=False)
+    for original, copy in zip(episodes, more[3:], strict=True):
+        assert np.array_equal(copy.actions, -original.actions)
+        np.testing.assert_allclose(copy.observations, layout.act(mirror, original.observations))
+        assert np.array_equal(copy.rewards, original.rewards)
+
+
+def test_copies_that_would_repeat_and_actions_that_do_not_fit_are_refused(arrays, layout):
+    (mirror,) = euda.symmetries(euda.make(TASK).model).elements[1:]
+    with pytest.raises(EudaError, match="2 copies would repeat each other: without yaws there are 1"):
+        euda.augment_dataset(arrays, layout, copies=2, elements=[mirror], yaws=False)
+    wrong = {**arrays, "actions": np.zeros((12, 3))}
+    with pytest.raises(EudaError, match="actions have 3 numbers, but the elements act on 2 actuators"):
+        euda.augment_dataset(wrong, layout, copies=1, elements=[mirror])
+    with pytest.raises(EudaError, match="it needs actions of shape"):
+        euda.augment_dataset({**arrays, "actions": np.zeros(12, int)}, layout, copies=1, elements=[mirror])

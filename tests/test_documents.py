@@ -12,12 +12,13 @@ import types
 from pathlib import Path
 
 import pytest
-import tyro
 from documents import PAGES, ROOT, fenced, python_blocks
 
 import euda.testing
-from euda import METHODS, TASKS, cli
-from euda.config import AGENTS, AUGMENTATIONS
+from euda import METHODS, TASKS
+from euda.agents.settings import AGENTS, NETWORKS
+from euda.replay.settings import AUGMENTATIONS
+from euda.terminal import cli
 
 FILE = re.compile(r"# src/(euda/[\w/]+)\.py\n")
 NUMBER = re.compile(r"\b\d[\d.]*(?:e[+-]\d+)?\b")
@@ -41,7 +42,7 @@ EXAMPLES = [
 @pytest.fixture
 def tables():
     """Rows and files that an example adds are taken away again."""
-    before = [(table, dict(table)) for table in (TASKS, METHODS, AUGMENTATIONS, AGENTS)]
+    before = [(table, dict(table)) for table in (TASKS, METHODS, AUGMENTATIONS, AGENTS, NETWORKS)]
     modules = set(sys.modules)
     yield
     for table, rows in before:
@@ -93,24 +94,9 @@ SHOWN = [
 ]
 
 
-def parse(words: list[str]) -> None:
-    """Parse a command line as `euda` does, without running anything."""
-    name, group = "euda", cli.COMMANDS
-    if words and words[0] in cli.GROUPS:
-        name, group, words = f"euda {words[0]}", cli.GROUPS[words[0]], words[1:]
-    commands = {word: cli._later(command) for word, command in group.items()}
-    with contextlib.redirect_stderr(io.StringIO()) as complaint, contextlib.redirect_stdout(io.StringIO()):
-        code = None
-        try:
-            tyro.extras.subcommand_cli_from_dict(commands, prog=name, args=words)
-        except SystemExit as exit_:
-            code = exit_.code
-    assert not code, complaint.getvalue()
-
-
 @pytest.mark.parametrize("line", SHOWN)
 def test_command_exists_with_these_flags(line):
-    parse(shlex.split(line, comments=True)[1:])
+    assert cli.parse(shlex.split(line, comments=True)[1:]) is not None or "--help" in line or "--version" in line
 
 
 CHEAP = ("tasks", "layout")

@@ -10,12 +10,15 @@ import pytest
 from euda import make
 from euda.agents.agent import Agent
 from euda.agents.ddpg import DDPG
-from euda.agents.networks import mlp_networks, unravel
+from euda.agents.networks import mlp_networks
 from euda.agents.sac import SAC
-from euda.body.comparison import Pair, sample_states
-from euda.config import AugmentationConfig, DDPGConfig, MLPConfig, SACConfig
+from euda.agents.settings import DDPGConfig, MLPConfig, SACConfig
 from euda.replay.augmentation import make_augmentation
 from euda.replay.buffer import ReplayBuffer
+from euda.replay.settings import AugmentationConfig
+from euda.symmetry.judging.states import visited_states
+from euda.symmetry.judging.transformation import WorldYaw
+from euda.symmetry.judging.twin import Trial, Twin
 
 TASK, UPDATES = "hopper3d_hop", 700
 
@@ -36,9 +39,10 @@ def experience():
             buffer.step(
                 action, float(env.robot.direction @ env.data.sensor("torso_subtreelinvel").data), 1.0, observation
             )
-    pair = Pair(make(TASK, cone="elliptic"), make(TASK, cone="elliptic"))
-    actions = rng.uniform(-1, 1, (40, 12))
-    judged = pair.compare(sample_states(pair.env, 40, rng), actions, rng.uniform(0, 2 * np.pi, (40, 5)))
+    twin = Twin(make(TASK, cone="elliptic"))
+    actions, angles = rng.uniform(-1, 1, (40, 12)), rng.uniform(-np.pi, np.pi, (40, 5))
+    samples = zip(visited_states(twin.env, 40, rng), actions, angles, strict=True)
+    judged = twin.compare([Trial(state, action, [WorldYaw(yaw) for yaw in yaws]) for state, action, yaws in samples])
     return env.layout, buffer, judged, np.repeat(actions, 5, axis=0).astype(np.float32)
 
 
@@ -50,13 +54,10 @@ def spread(experience, algorithm, share):
     for step in range(UPDATES):
         agent, _ = agent.update(buffer.sample(rng, 128), step)
 
-    critic = algorithm.critic
-    flat = agent.state["critic" if "critic" in agent.state else "critic_1"]
-
     def q(observations):
-        return np.asarray(critic.apply(unravel(critic, flat), observations.astype(np.float32), actions))[:, 0]
+        return np.asarray(algorithm.critics.q(agent.state["critics"][0], observations.astype(np.float32), actions))
 
-    original, turned = q(judged.original), q(judged.turned)
+    original, turned = q(judged.original), q(judged.found)
     return np.sqrt(np.mean((turned - original) ** 2)) / original.std()
 
 

@@ -1,8 +1,10 @@
 """A study on this machine: workers killed, launches stopped, failures tried again, two launches at once."""
 
+import dataclasses
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,15 +15,19 @@ import pytest
 from rich.console import Console
 from study_files import TINY, content, write
 
-from euda import cli
 from euda.errors import EudaError
-from euda.study import plan, progress, record, run, watch
-from euda.study.cores import Cores
-from euda.study.launch import Ending, Launch
-from euda.study.local_engine import LocalEngine, explain
-from euda.study.progress import Reader
-from euda.study.record import Study
-from euda.study.stopping import Stop
+from euda.runs import run_folder
+from euda.runs.cores import Cores
+from euda.runs.signals import Stop
+from euda.studies import plan, status, study_folder
+from euda.studies.engines.local import LocalEngine, explain
+from euda.studies.launcher import Ending, Launch
+from euda.studies.status import Reader
+from euda.studies.study_folder import Study
+from euda.terminal import cli, study_display
+
+TWO = TINY.replace("seeds = [0, 1]", "seeds = [0]")
+"""A run of each method: a worker takes some seconds."""
 
 
 class Quiet:
@@ -37,25 +43,15 @@ class Quiet:
         self.said.append(sentence)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compile_once(tmp_path_factory):
-    """Workers find in this folder what an earlier one compiled."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-    patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-    yield
-    patch.undo()
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """A study that nobody disturbed."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    study = Study(plan.load(write(folder)), folder / "runs")
+    study = Study(plan.load(write(folder, TWO)), folder / "runs")
     view = Quiet()
-    with record.locked(study):
+    with study_folder.locked(study):
         result = Launch(study, LocalEngine(), view).go(Stop())
-    assert (result.finished, result.failures, result.signal) == (4, {}, None), view.said
+    assert (result.finished, result.failures, result.signal) == (2, {}, None), view.said
     assert {row.state for row in view.rows} == {"finished"}
     return study
 
@@ -86,29 +82,38 @@ class Killing(LocalEngine):
 
 def test_workers_killed_mid_run_leave_the_same_bytes(undisturbed, tmp_path):
     study, engine, view = Study(undisturbed.plan, tmp_path), Killing(), Quiet()
-    with record.locked(study):
+    with study_folder.locked(study):
         result = Launch(study, engine, view).go(Stop())
-    assert result.finished == 4, view.said
+    assert result.finished == 2, view.said
     assert any("killed by SIGKILL" in sentence for sentence in view.said)
     assert contents(study) == contents(undisturbed)
 
 
 def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(undisturbed, tmp_path):
     runs = tmp_path / "runs"
-    command = [sys.executable, "-m", "euda.cli", "study", "run", str(write(tmp_path)), "--runs", str(runs)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while process.poll() is None and not list(runs.glob("*/*/checkpoints/*.json")):
-        time.sleep(0.01)
+    command = [
+        sys.executable, "-m", "euda.terminal.cli", "study", "run", str(write(tmp_path, TWO)), "--runs", str(runs)
+    ]  # fmt: skip
+    # one worker: when the first run has a checkpoint, the process of the other has yet to begin
+    slow = [*command, "--workers", "1"]
+    process = subprocess.Popen(slow, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def wait_for(pattern):
+        while process.poll() is None and not list(runs.glob(pattern)):
+            time.sleep(0.01)
+
+    wait_for(".studies/tiny/launch.json")
     second = subprocess.run(command, capture_output=True, text=True, check=False)
     assert second.returncode == 2
     assert f"is being run already, by process {process.pid}" in second.stderr
+    wait_for("*/*/checkpoints/*.json")
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
     study = Study(undisturbed.plan, runs)
-    if process.returncode != 0:  # else it was faster than the signal
-        assert process.returncode == 130, (out, errors)
-        assert "the same command goes on" in out
-        assert not any(run.is_locked(study.folder_of(planned)) for planned in study.plan.runs)
+    assert process.returncode == 130, (out, errors)
+    assert "the same command resumes" in out
+    assert not any(run_folder.is_locked(study.folder_of(planned)) for planned in study.plan.runs)
+    assert not all(status.is_complete(planned, study.folder_of(planned)) for planned in study.plan.runs)
     assert cli.main(command[3:]) == 0
     assert contents(study) == contents(undisturbed)
 
@@ -143,7 +148,7 @@ class Failed:
 
 def test_failures_are_tried_twice_again_and_then_named_while_the_rest_goes_on(tmp_path, capsys):
     study, engine, view = Study(plan.load(write(tmp_path)), tmp_path / "runs"), Failing(True), Quiet()
-    with record.locked(study):
+    with study_folder.locked(study):
         result = Launch(study, engine, view).go(Stop())
     assert {engine.started.count(planned.name) for planned in study.plan.runs} == {3}
     assert set(result.failures.values()) == {"the moon is full"}
@@ -156,14 +161,14 @@ def test_failures_are_tried_twice_again_and_then_named_while_the_rest_goes_on(tm
     assert "the moon is full" in printed
 
 
-def test_a_run_that_cannot_work_is_named_with_its_reason(tmp_path):
-    """A real worker in a folder that is somebody else's."""
-    path = write(tmp_path, TINY.replace("seeds = [0, 1]", "seeds = [0]").replace("share = 0.25", "shares = [0.25]"))
-    study, view = Study(plan.load(path), tmp_path / "runs"), Quiet()
+def test_a_run_that_cannot_work_is_named_with_its_reason(undisturbed, tmp_path):
+    """A real worker in a folder that is somebody else's, beside a run that is complete."""
+    study, view = Study(undisturbed.plan, tmp_path), Quiet()
+    shutil.copytree(undisturbed.folder_of(study.plan.runs[1]), study.folder_of(study.plan.runs[1]))
     folder = study.folder_of(study.plan.runs[0])
     folder.mkdir(parents=True)
     (folder / "letter.txt").write_text("dear")
-    with record.locked(study):
+    with study_folder.locked(study):
         result = Launch(study, LocalEngine(), view).go(Stop())
     assert result.finished == 1
     ((identity, reason),) = result.failures.items()
@@ -173,21 +178,21 @@ def test_a_run_that_cannot_work_is_named_with_its_reason(tmp_path):
 
 
 def test_finished_runs_are_skipped_by_this_and_other_studies(undisturbed, tmp_path):
-    text = TINY.replace("[methods.limb]", "").replace("steps = 120", "steps = 90")
+    text = TWO.replace("[methods.limb]", "").replace("steps = 120", "steps = 90")
     other = Study(plan.load(write(tmp_path, text, "other")), undisturbed.runs)
     view = Quiet()
-    with record.locked(other):
+    with study_folder.locked(other):
         result = Launch(other, Failing(True), view).go(Stop())
-    assert (result.finished, result.failures) == (2, {})  # longer than asked for is enough
-    assert view.said == ["2 of 2 runs are complete already"]
+    assert (result.finished, result.failures) == (1, {})  # longer than asked for is enough
+    assert view.said == ["1 of 1 runs are complete already"]
 
 
 def test_a_changed_study_says_which_runs_no_longer_belong(undisturbed, tmp_path, capsys):
-    path = write(tmp_path, TINY.replace("[methods.limb]\n", ""))
+    path = write(tmp_path, TWO.replace("[methods.limb]\n", ""))
     arguments = ["study", "run", str(path), "--runs", str(undisturbed.runs)]
     assert cli.main(arguments) == 2
     error = capsys.readouterr().err
-    assert error.count("reacher_hard/limb-seed") == 2
+    assert error.count("reacher_hard/limb-seed") == 1
     assert "--changed" in error
     assert cli.main(["study", "status", *arguments[2:]]) == 0
     assert "no longer in the study file: reacher_hard/limb-seed0" in capsys.readouterr().out
@@ -197,22 +202,33 @@ def test_a_changed_study_says_which_runs_no_longer_belong(undisturbed, tmp_path,
 
 def test_a_lock_is_held_once_and_a_stale_one_is_recognised(tmp_path):
     study = Study(plan.load(write(tmp_path)), tmp_path / "runs")
-    with record.locked(study) as sentence:
+    with study_folder.locked(study) as sentence:
         assert sentence is None
-        assert record.is_running(study)
-        with pytest.raises(EudaError, match=f"by process {os.getpid()} since"), record.locked(study):
+        assert study_folder.is_running(study)
+        with pytest.raises(EudaError, match=f"by process {os.getpid()} since"), study_folder.locked(study):
             pass
-    assert not record.is_running(study)
-    (study.folder / "lock").write_text(json.dumps({"process": 99, "since": "long ago"}))
-    with record.locked(study) as sentence:
-        assert sentence == "the launch before ended abruptly (by process 99 since long ago); its runs go on from here"
+    assert not study_folder.is_running(study)
+    (study.folder / "launch.json").write_text(json.dumps({"process": 99, "since": "long ago"}))
+    with study_folder.locked(study) as sentence:
+        assert sentence == "the previous launch ended abruptly (by process 99 since long ago); its runs are resumed"
 
 
 def test_a_worker_ends_with_the_launch_that_started_it(undisturbed, tmp_path):
     """Even one that was killed."""
     text = TINY.replace("steps = 120", "steps = 1000000")
     path, runs = write(tmp_path, text), tmp_path / "runs"
-    command = [sys.executable, "-m", "euda.cli", "study", "run", str(path), "--runs", str(runs), "--workers", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "euda.terminal.cli",
+        "study",
+        "run",
+        str(path),
+        "--runs",
+        str(runs),
+        "--workers",
+        "1",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and not list(runs.glob("*/*/checkpoints/*.json")):
         time.sleep(0.01)
@@ -220,10 +236,10 @@ def test_a_worker_ends_with_the_launch_that_started_it(undisturbed, tmp_path):
     process.wait()
     study = Study(plan.load(path), runs)
     deadline = time.monotonic() + 20
-    while any(run.is_locked(study.folder_of(planned)) for planned in study.plan.runs):
+    while any(run_folder.is_locked(study.folder_of(planned)) for planned in study.plan.runs):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    with record.locked(study) as sentence:
+    with study_folder.locked(study) as sentence:
         assert sentence is not None
 
 
@@ -274,18 +290,30 @@ def test_progress_follows_a_file_that_grows_and_is_cut_back(undisturbed, tmp_pat
     path.write_bytes(b"".join(lines[:4]))
     again = reader.progress(planned, folder, {})
     assert (again.step, again.last_return, again.state) == (first.step, first.last_return, "stopped")
-    assert progress.is_complete(planned, source)
+    assert status.is_complete(planned, source)
 
 
 def test_views_show_every_run(undisturbed):
     rows = Reader().look(undisturbed)
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=120, height=20)
-    with watch.LiveView(console, 2) as view:
+    with study_display.LiveView(console, 2) as view:
         view.update(rows)
         view.say("something [happened]")
     printed = out.getvalue()
     assert "something [happened]" in printed
     assert "rotate 25 %" in printed
-    assert "4 runs: 4 finished" in printed
-    assert "… 3 more" in "".join(str(cell) for cell in watch.table(rows, 2, room=1).columns[0].cells)
+    assert "2 runs: 2 finished" in printed
+    assert "… 1 more" in "".join(str(cell) for cell in study_display.table(rows, 2, room=1).columns[0].cells)
+
+
+def test_without_a_terminal_every_run_has_a_line_at_once_and_then_every_minute(undisturbed, monkeypatch):
+    rows = [dataclasses.replace(row, state="running", step=row.steps // 2) for row in Reader().look(undisturbed)]
+    now, out = [1000.0], io.StringIO()
+    monkeypatch.setattr(study_display.time, "monotonic", lambda: now[0])
+    view = study_display.make(2, Console(file=out, width=200))
+    for now[0] in (1000.0, 1030.0, 1061.0):
+        view.update(rows)
+    lines = out.getvalue().splitlines()
+    assert sum(rows[0].planned.name in line and " 50% of " in line for line in lines) == 2
+    assert sum(line.startswith("2 runs: 2 running") for line in lines) == 2

@@ -1,4 +1,8 @@
-"""Imports inside euda point forward only: body ← replay ← agents ← study ← cli."""
+"""Imports inside euda point forward only, and no private name crosses a module.
+
+body ← tasks ← symmetry ← replay ← agents ← runs ← studies ← reports ← terminal; media comes after runs, adapters
+after replay.
+"""
 
 import ast
 import textwrap
@@ -10,19 +14,14 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "euda"
 ROOT = "euda"  # the package itself: its __init__ may import anything, so importing it is a way around the layers
 
-FREE = {"config", "errors"}
+FREE = {"errors", "lookup", "operating_system", "schema", "trusted_code"}
+ORDER = ("body", "tasks", "symmetry", "replay", "agents", "runs", "media", "exports", "studies", "reports", "terminal")
 ALLOWED: dict[str, set[str]] = {
-    "config": FREE,
-    "errors": FREE,
-    "body": FREE,
-    "replay": FREE | {"body"},
-    "agents": FREE | {"body", "replay"},
-    "study": FREE | {"body", "replay", "agents", "adapters"},
-    "adapters": FREE | {"body", "replay"},
+    **dict.fromkeys(FREE, FREE),
+    **{room: FREE | set(ORDER[:place]) for place, room in enumerate(ORDER)},
+    "adapters": FREE | {"body", "tasks", "symmetry", "replay"},
     "testing": FREE | {"body", "replay"},
-    "api": FREE | {"body", "replay", "agents", "study"},
-    "cli": FREE | {"body", "replay", "agents", "study", "adapters", "testing", ROOT},
-    "__main__": {"cli"},
+    "api": FREE | set(ORDER[: ORDER.index("reports")]),
 }
 
 
@@ -79,15 +78,15 @@ def test_imports_point_forward(module, path):
     "source",
     [
         "import euda.agents.ddpg",
-        "import numpy, euda.study as s",
+        "import numpy, euda.studies as s",
         "from euda.agents.ddpg import DDPG",
         "from euda import agents",
         "from euda import make",
         "import euda",
         "from ..agents import ddpg",
-        "from .. import study",
-        "def f():\n    from euda.cli import main",
-        "if TYPE_CHECKING:\n    from euda.study.run import Run",
+        "from .. import runs",
+        "def f():\n    from euda.terminal.cli import main",
+        "if TYPE_CHECKING:\n    from euda.runs.run_folder import Run",
         "importlib.import_module('euda.adapters.sb3')",
         "from euda.testing import assert_equivariant",
     ],
@@ -97,7 +96,7 @@ def test_backward_imports_are_caught(source):
 
 
 def test_relative_imports_of_a_package_are_resolved_from_itself():
-    assert violations("from ..study import run", "euda.body", is_package=True)
+    assert violations("from ..runs import run_folder", "euda.body", is_package=True)
     assert not violations("from .layout import Layout", "euda.body", is_package=True)
 
 
@@ -107,8 +106,55 @@ def test_forward_imports_are_allowed():
         import eudaimonia
         from euda.body.layout import Layout
         from euda.errors import EudaError
-        from euda import config
+        from euda import lookup
         from . import augmentation
         from ..body import morphology
     """
     assert violations(textwrap.dedent(source), "euda.replay.buffer") == []
+
+
+# -- private names ---------------------------------------------------------------------------------------
+
+
+def private_uses(source: str) -> list[str]:
+    """Names with one leading underscore that the source uses but does not itself define."""
+    tree = ast.parse(source)
+    defined: set[str] = set()
+    used: list[tuple[int, str]] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                defined.add(name)
+            case ast.Name(id=name, ctx=ast.Store()):
+                defined.add(name)
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                defined.add(name)
+            case ast.Attribute(value=ast.Name(id="self")):
+                pass  # a subclass may use what its base keeps for itself and its subclasses
+            case ast.Attribute(attr=name):
+                used.append((node.lineno, name))
+            case ast.ImportFrom(names=names):
+                used += [(node.lineno, alias.name) for alias in names]
+    private = [(line, name) for line, name in used if name.startswith("_") and not name.startswith("__")]
+    return [f"line {line} uses {name}" for line, name in private if name not in defined]
+
+
+NAMED_SO = {"_replace", "_asdict", "_fields"}  # public methods of every NamedTuple
+
+
+@pytest.mark.parametrize(("module", "path"), [pytest.param(*pair, id=pair[0]) for pair in modules()])
+def test_no_private_name_crosses_a_module(module, path):
+    found = private_uses(path.read_text("utf-8"))
+    assert [use for use in found if use.rpartition(" ")[2] not in NAMED_SO] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["from euda.body.features import _objects", "import m\nm._hidden()", "def f(env):\n    env._set_control(0)"],
+)
+def test_private_uses_are_caught(source):
+    assert len(private_uses(source)) == 1
+
+
+def test_a_module_may_use_its_own_private_names():
+    assert private_uses("class A:\n    def f(self):\n        self._x = 1\n\ndef g(a):\n    return a._x") == []

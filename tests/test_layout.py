@@ -32,27 +32,30 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def close(layout, a, b, tolerance=1e-9):
-    """Equal up to rounding; headings up to a full turn."""
-    difference = np.asarray(a, np.float64) - np.asarray(b, np.float64)
+    """Equal up to rounding, which may jump from one end of a heading's or quaternion's range to the other."""
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    difference = np.abs(a - b)
     for field in layout:
+        where = layout.slice(field.name)
         if field.kind is Kind.HEADING:
-            where = layout.slice(field.name)
-            difference[..., where] = (difference[..., where] + np.pi) % (2 * np.pi) - np.pi
-    return np.abs(difference).max() < tolerance
+            difference[..., where] = np.abs((a - b + np.pi) % (2 * np.pi) - np.pi)[..., where]
+        if field.kind is Kind.QUATERNION:
+            pair = [x[..., where].reshape(*x.shape[:-1], field.count, 4) for x in (a, b)]
+            edge = np.abs(pair[0][..., :1]) < tolerance
+            mirrored = np.where(
+                edge, np.minimum(np.abs(pair[0] - pair[1]), np.abs(pair[0] + pair[1])), pair[0] - pair[1]
+            )
+            difference[..., where] = np.abs(mirrored).reshape(difference[..., where].shape)
+    return difference.max() < tolerance
 
 
 @given(layouts, seeds, yaws, yaws)
 def test_yaws_form_a_group(layout, seed, a, b):
     x = random_observations(layout, 3, np.random.default_rng(seed))
-    assert close(layout, layout.rotate(x, 0.0), x)
+    assert np.array_equal(layout.rotate(x, 0.0), x)
     assert close(layout, layout.rotate(layout.rotate(x, a), b), layout.rotate(x, a + b))
     assert close(layout, layout.rotate(layout.rotate(x, a), -a), x)
-    full = layout.rotate(x, 2 * math.pi)
-    for field in layout:  # a full turn is the identity, except that it flips the sign of quaternions
-        sign = -1.0 if field.kind is Kind.QUATERNION else 1.0
-        single = Layout((field,))
-        where = layout.slice(field.name)
-        assert close(single, sign * full[:, where], x[:, where])
+    assert close(layout, layout.rotate(x, 2 * math.pi), x)
 
 
 @given(layouts, seeds, yaws)
@@ -85,9 +88,46 @@ def test_each_kind_turns_as_physics_says():
     assert -math.pi <= heading < math.pi
     w, i, j, k = x[LAYOUT.slice("orientation")]
     p, q = math.cos(yaw / 2), math.sin(yaw / 2)
-    np.testing.assert_allclose(
-        y[LAYOUT.slice("orientation")], [p * w - q * k, p * i - q * j, p * j + q * i, p * k + q * w]
-    )
+    product = np.array([p * w - q * k, p * i - q * j, p * j + q * i, p * k + q * w])
+    np.testing.assert_allclose(y[LAYOUT.slice("orientation")], np.sign(product[0]) * product)
+
+
+@given(layouts, seeds, yaws, st.sampled_from([np.float32, np.float64]))
+def test_one_choice_among_numbers_that_say_the_same(layout, seed, yaw, dtype):
+    """Angles any number of turns on and quaternions of either sign become one observation, whichever is turned."""
+    rng = np.random.default_rng(seed)
+    x = random_observations(layout, 4, rng).astype(dtype)
+    other = x.copy()
+    for field in layout:
+        where = layout.slice(field.name)
+        if field.kind is Kind.HEADING:
+            other[:, where] += 2 * np.pi * rng.integers(-3, 4, (4, field.dim))
+        if field.kind is Kind.QUATERNION:
+            other[:, where] *= np.repeat(rng.choice([-1, 1], (4, field.count)), 4, axis=1)
+    chosen = layout.canonical(other)
+    assert np.array_equal(layout.canonical(x), x)
+    assert np.array_equal(layout.canonical(chosen), chosen)
+    assert close(layout, chosen, x, 1e-4 if dtype is np.float32 else 1e-9)
+    for y in (chosen, layout.rotate(other, yaw)):
+        for field in layout:
+            values = y[:, layout.slice(field.name)].reshape(4, field.count, field.kind.width)
+            if field.kind is Kind.HEADING:
+                assert ((dtype(-np.pi) <= values) & (values < dtype(np.pi))).all()
+            if field.kind is Kind.QUATERNION:
+                assert (values[..., 0] >= 0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_headings_at_the_ends_of_their_range(dtype):
+    """Rounding leaves no angle outside of the range, and none that is inside is moved."""
+    layout, edges = Layout((Field("h", Kind.HEADING),)), [dtype(k * np.pi) for k in (-3, -1, 1, 3)]
+    near = [x for e in edges for x in (np.nextafter(e, dtype(-9)), e, np.nextafter(e, dtype(9)))]
+    x = np.array([*near, 0, 1e-30, -1e-30], dtype)[:, None]
+    y = layout.canonical(x)
+    inside = (x >= dtype(-np.pi)) & (x < dtype(np.pi))
+    assert ((y >= dtype(-np.pi)) & (y < dtype(np.pi))).all()
+    assert np.array_equal(y[inside], x[inside])
+    assert np.array_equal(layout.canonical(y), y)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -151,8 +191,16 @@ def test_hashable_printable_and_json():
         (lambda: Layout((Field("a", Kind.SCALAR), Field("a", Kind.VECTOR))), "'a' appears 2 times"),
         (lambda: LAYOUT.slice("speed"), "fields are velocity"),
         (lambda: LAYOUT.rotate(np.zeros(16), 0.1), "size 17"),
-        (lambda: LAYOUT.rotate(np.zeros(17, int), 0.1), "floating point"),
+        (lambda: LAYOUT.rotate(np.zeros(17, int), 0.1), "floating point numbers, not int"),
         (lambda: LAYOUT.rotate([0.0] * 17, 0.1), "not list"),
+        (lambda: LAYOUT.rotate(np.zeros(17), np.nan), "yaws must be finite, not nan"),
+        (lambda: LAYOUT.rotate(np.full((2, 17), np.nan), 0.1), r"entries are not: velocity\[.*, …$"),
+        (lambda: LAYOUT.rotate(np.array([*[0.0] * 16, np.inf]), 0.1), r"entries are not: gyro.*$"),
+        (lambda: LAYOUT.rotate(np.zeros((2, 17)), np.array([0.1, -np.inf])), "yaws must be finite, not -inf"),
+        (lambda: LAYOUT.rotate(np.zeros((2, 17)), [0.1, 0.2, 0.3]), r"shape \(3,\) do not fit a batch of shape \(2,\)"),
+        (lambda: LAYOUT.rotate(np.zeros(17), [0.1, 0.2]), r"shape \(2,\) do not fit a batch of shape \(\)"),
+        (lambda: LAYOUT.rotate(jnp.zeros((2, 17)), jnp.zeros((2, 1))), r"shape \(2, 1\) do not fit"),
+        (lambda: LAYOUT.rotate(np.zeros(17), "north"), "a number of radians, not 'north'"),
         (lambda: Layout.from_json([{"name": "a", "kind": "tensor"}]), "unknown kind 'tensor'"),
         (lambda: Layout.from_json([{"name": "a"}]), "name and kind"),
     ],

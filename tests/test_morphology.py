@@ -4,9 +4,9 @@ import mujoco
 import pytest
 from robots import ARM, CART, crawler
 
-from euda.body import tasks
 from euda.body.morphology import driven_joints, from_model
 from euda.errors import ModelError
+from euda.tasks import table
 
 PAPER = {  # n, d1, 1-, 2- and 3-DoF joints: table "Kinematic parameters"
     "cheetah_run": (7, 3, 6, 0, 0),
@@ -34,8 +34,8 @@ def morphology(xml):
 
 def test_the_papers_table():
     found = {}
-    for name in tasks.TASKS:
-        limbs = tasks.robot(name, tasks.load(name)).morphology
+    for name in table.TASKS:
+        limbs = table.robot(name, table.load(name)).morphology
         found[name] = (limbs.n, limbs.d1, limbs.count(1), limbs.count(2), limbs.count(3))
         assert {limb.name for limb in limbs.welded} == WELDED.get(name, set())
         assert limbs.n == 1 + limbs.count(1) + limbs.count(2) + limbs.count(3)
@@ -43,13 +43,13 @@ def test_the_papers_table():
 
 
 def test_limbs_are_depth_first_with_their_parents():
-    limbs = tasks.robot("cheetah_run", tasks.load("cheetah_run")).morphology.limbs
+    limbs = table.robot("cheetah_run", table.load("cheetah_run")).morphology.limbs
     assert [limb.name for limb in limbs] == ["torso", "bthigh", "bshin", "bfoot", "fthigh", "fshin", "ffoot"]
     assert [limb.parent for limb in limbs] == [None, 0, 1, 2, 0, 4, 5]
 
 
 def test_quadruped_has_tendons_activations_and_fewer_actions_than_hinges():
-    body = tasks.robot("quadruped_run", tasks.load("quadruped_run"))
+    body = table.robot("quadruped_run", table.load("quadruped_run"))
     assert len(body.morphology.actuators) == 12
     assert body.morphology.activations == 12
     assert len(body.morphology.tendons) == 12

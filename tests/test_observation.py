@@ -1,6 +1,10 @@
 """What is observed: MuJoCo's own numbers, enough of them, and in other people's environments too."""
 
+import collections
+
 import gymnasium
+import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
@@ -8,8 +12,13 @@ from gymnasium.utils.env_checker import check_env
 from robots import ARM, CART, crawler, write
 
 from euda import Kind, LimbObservation, ModelEnv, make, sufficiency
-from euda.body import tasks
+from euda.body.features import FEATURES, FeatureRow, Senses, observer
+from euda.body.readings import height
+from euda.body.robot import Scene
+from euda.body.sensors import read as read_sensors
+from euda.body.turn import Turn, put_back, turned_model_arrays
 from euda.errors import EudaError
+from euda.tasks import table
 
 SHORT_OF_SUFFICIENT = {  # how many directions of the state `limb-paper` cannot show (PHYSICS.md D4, order z-x-y)
     "cheetah_run": 5, "hopper_hop": 3, "walker_run": 0, "reacher_hard": 0, "quadruped_run": 1, "humanoid_run": 1,
@@ -27,7 +36,7 @@ def random_state(env, seed=0, steps=20):
 @pytest.mark.parametrize(
     ("features", "kind"), [("limb", mujoco.mjtObj.mjOBJ_BODY), ("limb-paper", mujoco.mjtObj.mjOBJ_XBODY)]
 )
-@pytest.mark.parametrize("name", tasks.TASKS)
+@pytest.mark.parametrize("name", table.TASKS)
 def test_limbs_are_read_as_mujoco_computes_them(name, features, kind):
     """Positions and velocities against mj_objectVelocity, body by body: at the CoM, or at the frame for the paper."""
     env = make(name, features)
@@ -69,7 +78,7 @@ def test_velocities_are_derivatives_of_positions():
     np.testing.assert_allclose((ends[0] - ends[1]) / 2e-6, relative, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", tasks.TASKS)
+@pytest.mark.parametrize("name", table.TASKS)
 def test_limb_features_are_sufficient_and_the_papers_are_not(name):
     full = sufficiency(make(name))
     assert full.is_sufficient
@@ -77,6 +86,111 @@ def test_limb_features_are_sufficient_and_the_papers_are_not(name):
     assert full.smallest > 1e-3
     paper = sufficiency(make(name, "limb-paper"))
     assert paper.expected - paper.rank == SHORT_OF_SUFFICIENT[name]
+
+
+@pytest.mark.parametrize("name", table.TASKS)
+def test_turned_rows_are_what_the_turned_robot_observes(name):
+    """Along an episode of held actions: a turn of 0 changes nothing, and any other gives the twin's very numbers.
+
+    The twin comes to its heading by one or two turns more, after which the simulator's angles and the signs of its
+    quaternions are others. What is observed must not be.
+    """
+    env, twin = make(name, "joint"), make(name, "joint")
+    observers = {features: [table.observer(name, e.robot, features) for e in (env, twin)] for features in FEATURES}
+    env.reset(seed=0)
+    twin.reset(seed=0)
+    rng, mounting = np.random.default_rng(0), turned_model_arrays(twin.model)
+    for step in range(400):
+        if step % 100 == 0:
+            action = rng.choice([-1.0, 1.0], env.action_space.shape)
+        env.step(action)
+        for mine, _ in observers.values():
+            x = mine.observe()
+            assert np.array_equal(mine.layout.rotate(x, 0.0), x)
+        if step % 8 == 0:
+            state, yaw = env.get_state(), rng.uniform(-np.pi, np.pi)
+            for features, (mine, theirs) in observers.items():
+                more = 2 * np.pi * rng.integers(-2, 3)
+                turn, has_heading = Turn(yaw + more), any(field.kind is Kind.HEADING for field in mine.layout)
+                put_back(twin.model, mounting)
+                twin.set_state(state)
+                if has_heading:  # the angle of a first joint that is vertical: the robot turns itself
+                    twin.data.qpos[0] += turn.yaw
+                    turn.target(twin.robot)
+                else:
+                    turn.model(twin.robot)
+                turn.state(twin.robot, twin.data.qpos, twin.data.qvel)
+                turn.direction(twin.robot)
+                mujoco.mj_step1(twin.model, twin.data)
+                expected = mine.layout.rotate(mine.observe_exactly(), yaw)
+                np.testing.assert_allclose(theirs.observe_exactly(), expected, atol=1e-9, err_msg=features)
+
+
+Data = collections.namedtuple(
+    "Data", "qpos qvel act ctrl xpos xipos xmat cvel subtree_com xaxis geom_xpos site_xpos sensordata"
+)
+Model = collections.namedtuple("Model", "body_pos body_quat geom_size")
+
+
+def stand_in(env):
+    """The current scene as MJX would hold it: arrays in a tree, rotation matrices three by three."""
+    data = Data(*(np.copy(getattr(env.data, name)) for name in Data._fields))
+    model = Model(*(np.copy(getattr(env.model, name)) for name in Model._fields))
+    return env.robot.scene._replace(model=model, data=data._replace(xmat=data.xmat.reshape(-1, 3, 3)))
+
+
+@pytest.mark.parametrize("name", table.TASKS)
+def test_readings_and_rewards_are_the_same_functions_in_jax(name):
+    """Compiled, over a batch of scenes, with nothing but arrays to read from; float32, so to 1e-5 of the largest."""
+    env = make(name)
+    observers = {features: table.observer(name, env.robot, features) for features in FEATURES}
+    reward, scenes, expected = table.reward(name, env.dm_control), [], []
+    for seed in range(3):
+        random_state(env, seed)
+        scenes.append(stand_in(env))
+        expected.append([*(observer.observe_exactly() for observer in observers.values()), env.reward()])
+    batch = scenes[0]._replace(data=Data(*(np.stack(arrays) for arrays in zip(*(s.data for s in scenes), strict=True))))
+    alike = Scene(model=None, data=0, direction=None, target=None)
+
+    def read(scene):
+        return [*(observer.read(jnp, scene) for observer in observers.values()), reward(jnp, scene)]
+
+    found = jax.jit(jax.vmap(read, in_axes=(alike,)))(batch)
+    for layout, ours, theirs in zip(
+        [*(o.layout for o in observers.values()), None], found, zip(*expected, strict=True), strict=True
+    ):
+        fields = {"reward": slice(None)} if layout is None else layout.slices
+        ours, theirs = np.asarray(ours).reshape(3, -1), np.array(theirs).reshape(3, -1)
+        for field, where in fields.items():
+            scale = max(1.0, np.abs(theirs[:, where]).max())
+            np.testing.assert_allclose(ours[:, where], theirs[:, where], rtol=0, atol=1e-5 * scale, err_msg=field)
+
+
+def test_readings_of_other_robots_in_jax(tmp_path):
+    """Ball joints, wheels, loose objects, sensors, and a target that is a fixed place."""
+    robots = [
+        ModelEnv(write(tmp_path, CART, "cart.xml")),
+        ModelEnv(write(tmp_path, ARM, "arm.xml"), target=(0.1, 0.2, 0.3), limb="tip"),
+        ModelEnv(write(tmp_path, crawler()), direction=(1, 2, 0)),
+    ]
+    senses = {"robot.xml": Senses(tuple(read_sensors(name, name) for name in ("gyro", "linvel", "touch")))}
+    for env in robots:
+        random_state(env)
+        for features in FEATURES:
+            seen = observer(env.robot, features, senses.get(env.task))
+            found = jax.jit(lambda scene, seen=seen: seen.read(jnp, scene))(stand_in(env))
+            expected = seen.observe_exactly()
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * max(1.0, np.abs(expected).max()))
+
+
+def test_observations_hold_no_view_of_the_simulation():
+    """A reading keeps nothing: what was observed stays when the simulation goes on."""
+    env = make("quadruped_run")
+    env.reset(seed=0)
+    seen = env.observer.observe_exactly()
+    before = seen.copy()
+    env.step(np.ones(12))
+    np.testing.assert_array_equal(seen, before)
 
 
 def test_features_of_the_reachers_target_and_constants():
@@ -117,6 +231,34 @@ def test_wheels_and_ball_joints_are_seen(tmp_path):
     assert env.layout.field("angular_velocity").of == ("left_wheel", "right_wheel", "mast")
 
 
+TURNTABLE = """
+<mujoco><worldbody><body name="upper"><joint name="turn" axis="0 0 1"/>
+    <geom type="capsule" fromto="0 0 0 .2 0 .1" size=".02"/>
+    <body name="fore" pos=".2 0 .1"><joint name="elbow" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 .2 0 0" size=".02"/></body></body></worldbody>
+  <actuator><motor joint="turn"/><motor joint="elbow"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("xml", "sensors", "kind", "again"),
+    [
+        (TURNTABLE, (), Kind.HEADING, lambda qpos: np.add(qpos, [2 * np.pi, 0])),
+        (crawler(), ("pose",), Kind.QUATERNION, lambda qpos: qpos * [1, 1, 1, -1, -1, -1, -1, 1, 1, 1]),
+    ],
+    ids=["turntable", "crawler"],
+)
+def test_a_pose_is_one_observation(tmp_path, xml, sensors, kind, again):
+    """An arm that went round once, and a free root whose quaternion has the other sign, look as before."""
+    pose = '<sensor><framequat name="pose" objtype="body" objname="trunk"/>'
+    env = ModelEnv(write(tmp_path, xml.replace("<sensor>", pose)), features="joint", sensors=sensors)
+    assert [field.kind for field in env.layout].count(kind) == 1 + len(sensors)
+    env.reset(seed=0)
+    before = env.observer.observe_exactly()
+    env.data.qpos[:] = again(env.data.qpos)
+    mujoco.mj_forward(env.model, env.data)
+    np.testing.assert_allclose(env.observer.observe_exactly(), before, atol=1e-9)
+
+
 def test_sensors_know_how_they_turn(tmp_path):
     path = write(tmp_path, crawler())
     env = ModelEnv(path, sensors=("gyro", "linvel", "touch"))
@@ -137,10 +279,10 @@ def test_sensors_know_how_they_turn(tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"direction": (1, 0)}, "a direction is three finite numbers"),
+        ({"direction": (1, 0, 0, 0)}, "a direction is two or three finite numbers"),
         ({"direction": (0, 0, 0)}, "must not be zero"),
         ({"direction": (np.nan, 0, 0)}, "three finite numbers"),
-        ({"direction": "north"}, "a direction is three numbers"),
+        ({"direction": "north"}, "a direction is two or three finite numbers"),
         ({"target": (1, 2, 3, 4)}, "a target is three finite numbers"),
         ({"target": "gaol"}, "unknown site, geom or body 'gaol'.*did you mean 'goal'"),
         ({"target": "goal", "limb": "tipp"}, "did you mean 'tip'"),
@@ -197,7 +339,7 @@ def test_limb_observation_reads_sensors_and_targets(tmp_path):
 
 
 def test_limb_observation_refuses_other_simulators():
-    with pytest.raises(EudaError, match="CartPoleEnv is no MuJoCo environment"):
+    with pytest.raises(EudaError, match="CartPoleEnv is not a MuJoCo environment"):
         LimbObservation(gymnasium.make("CartPole-v1"))
 
 
@@ -224,3 +366,18 @@ def test_a_limb_without_a_target_and_a_static_reference(tmp_path):
     fixed = crawler().replace('name="linvel"', 'name="linvel" reftype="geom" refname="floor"')
     with pytest.raises(EudaError, match="fixed to the world"):
         ModelEnv(write(tmp_path, fixed), sensors=("linvel",))
+
+
+def test_a_feature_set_from_outside_is_one_row(monkeypatch, tmp_path):
+    """For tasks and for robots of one's own alike, with sensors where they are asked for."""
+    row = FeatureRow(
+        lambda robot, senses: [height("how_high")(robot), *(make(robot) for make in senses.sensory)], "own"
+    )
+    monkeypatch.setitem(FEATURES, "height", row)
+    assert [field.name for field in make("hopper_hop", "height").layout] == ["how_high", "touch"]
+    env = ModelEnv(write(tmp_path, crawler()), features="height", sensors=("gyro",))
+    env.reset(seed=0)
+    assert env.layout.dim == 4
+    assert env.observe()[0] == np.float32(env.root_height)
+    with pytest.raises(EudaError, match="unknown features 'heihgt': did you mean 'height'"):
+        make("hopper_hop", "heihgt")

@@ -1,19 +1,21 @@
 """Study files: what they resolve to, what they share, and what is refused."""
 
-import dataclasses
+import tomllib
 from pathlib import Path
 
 import pytest
 from study_files import TINY, write
 
-from euda import cli
-from euda.body.tasks import TASKS
 from euda.errors import EudaError
-from euda.study import plan
-from euda.study.methods import METHODS
+from euda.replay.settings import ReplayConfig
+from euda.runs.bases import BASES, Base
+from euda.studies import plan
+from euda.tasks.table import TASKS
+from euda.terminal import cli
 
 STUDIES = sorted((Path(__file__).parents[1] / "studies").glob("*.toml"))
-TABLE = {"tasks": ["reacher_hard"], "seeds": [0], "methods": {"rotate": {}}}
+RESULTS = sorted((Path(__file__).parents[1] / "results").glob("*/evidence-*.toml"))
+TABLE = {"tasks": ["reacher_hard"], "seeds": [0], "base": "paper", "methods": {"rotate": {}}}
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
@@ -70,9 +72,9 @@ def test_overrides_reach_the_configuration_and_the_methods_own_win(tmp_path):
     text = text.replace("[overrides]", "[methods.sac]\n[overrides]\nagent = 'ddpg'\ncone = 'elliptic'", 1)
     found = plan.load(write(tmp_path, text.replace("[methods.sac]\n", "")))
     small = next(p.config for p in found.runs if p.curve == "small")
-    assert (small.mlp.hidden_size, small.steps, small.seed, small.cone) == (4, 40, 7, "elliptic")
+    assert (small.architecture.hidden_size, small.steps, small.seed, small.cone) == (4, 40, 7, "elliptic")
     other = next(p.config for p in found.runs if p.curve == "limb")
-    assert (other.mlp.hidden_size, other.evaluation.every, other.replay.capacity) == (8, 30, 100)
+    assert (other.architecture.hidden_size, other.evaluation.every, other.replay.capacity) == (8, 30, 100)
 
 
 def test_shares_by_task():
@@ -82,26 +84,57 @@ def test_shares_by_task():
     assert found.curves == ("rotate",)
 
 
+def test_a_study_and_each_of_its_methods_may_name_their_base(monkeypatch):
+    monkeypatch.setitem(BASES, "mine", Base(agent="sac", settings=(ReplayConfig(n_step=1),), label="mine"))
+    methods = {"rotate": {}, "limb": {"base": "mine"}}
+    first, second = (planned.config for planned in plan.parse("a", {**TABLE, "methods": methods}).runs)
+    assert (first.base, first.agent, first.replay.n_step) == ("paper", "ddpg", 3)
+    assert (second.base, second.agent, second.replay.n_step) == ("mine", "sac", 1)
+    both = plan.parse("a", {**TABLE, "methods": {"rotate": {"bases": ["paper", "mine"], "shares": [0.5, 1]}}})
+    assert both.curves == ("paper rotate 50 %", "paper rotate 100 %", "mine rotate 50 %", "mine rotate 100 %")
+    assert [planned.config.base for planned in both.runs] == ["paper", "paper", "mine", "mine"]
+    assert len({planned.folder_name for planned in both.runs}) == 4
+    everywhere = {"tasks": ["reacher_hard"], "seeds": [0, 1], "bases": ["mine", "paper"], "methods": methods}
+    assert plan.parse("a", everywhere).curves == ("mine rotate", "paper rotate", "limb")
+
+
+def test_every_study_names_its_base_and_those_of_the_paper_name_the_paper_s():
+    for path in [*STUDIES, *RESULTS]:
+        base = "swift" if path.stem.startswith(("swift-", "base-")) else "paper"
+        assert tomllib.loads(path.read_text())["base"] == base, path.name
+        assert {planned.config.base for planned in plan.load(path).runs} == {base}, path.name
+
+
 BAD = [
+    ({"base": "papre"}, "unknown base 'papre': did you mean 'paper'"),
+    ({"base": ["paper"]}, "base must be a text"),
+    ({"bases": ["paper"]}, "give base or bases, not both"),
+    ({"methods": {"rotate": {"bases": ["paper", "paper"]}}}, "base 'paper' is listed twice"),
+    ({"methods": {"rotate": {"bases": ["papre"]}}}, "unknown base 'papre'"),
+    ({"methods": {"rotate": {"bases": "paper"}}}, "bases must be a list"),
     ({"sedes": [0]}, "did you mean 'seeds'"),
     ({"tasks": ["reacher_hrd"]}, "did you mean 'reacher_hard'"),
     ({"tasks": []}, "tasks must be a list"),
-    ({"tasks": ["reacher_hard", "reacher_hard"]}, "'reacher_hard' is there twice"),
-    ({"seeds": [0, 1, 0]}, "seed 0 is there twice"),
+    ({"tasks": ["reacher_hard", "reacher_hard"]}, "'reacher_hard' is listed twice"),
+    ({"seeds": [0, 1, 0]}, "seed 0 is listed twice"),
     ({"seeds": [0.5]}, "whole number"),
-    ({"seeds": [-1]}, "seed must be"),
+    ({"seeds": [-1]}, "seeds must be a list of one or more whole numbers between 0 and 4294967295, not -1"),
     ({"seeds": 3}, "seeds must be a list"),
     ({"steps": "many"}, "steps must be a whole number"),
-    ({"steps": 0}, "steps must be at least 1"),
-    ({"axes": ["days"]}, "unknown axis 'days'"),
+    ({"steps": 0}, "steps must be a whole number of at least 1"),
+    ({"axes": ["days"]}, "axes must be a list of one or more steps or hours, not 'days'"),
     ({"axes": []}, "axes must be a list"),
-    ({"reach": "much"}, "reach must be a return"),
+    ({"claims": [["rotate"]]}, "claims must be a list of pairs of texts"),
+    ({"claims": [["rotate", "rotat"]]}, "unknown curve in claims 'rotat'"),
+    ({"claims": [["rotate", "rotate"]]}, "not 'rotate' with itself"),
+    ({"seeds": []}, "seeds must be a list of one or more whole numbers"),
+    ({"reach": "much"}, "reach must be a finite number"),
     ({"title": 3}, "title must be a text"),
     ({"methods": {}}, "at least one table"),
     ({"methods": {"rotat": {}}}, "did you mean 'rotate'"),
     ({"methods": {"rotate": 1}}, "must be a table"),
     ({"methods": {"rotate": {"shaers": [1]}}}, "did you mean 'shares'"),
-    ({"methods": {"rotate": {"shares": [0.5, 0.5]}}}, "share 0.5 is there twice"),
+    ({"methods": {"rotate": {"shares": [0.5, 0.5]}}}, "share 0.5 is listed twice"),
     ({"methods": {"rotate": {"shares": [50]}}}, "between 0 and 1"),
     ({"methods": {"rotate": {"share": 0.1, "shares": [0.5]}}}, "not both"),
     ({"methods": {"rotate": {"shares": {"hopper_hop": 0.5}}}}, "no entry for 'reacher_hard'"),
@@ -109,12 +142,12 @@ BAD = [
     ({"methods": {"ddpg": {"share": 0.5}}}, "changes nothing"),
     ({"methods": {"limb": {}, "rotate": {"share": 0}}}, "are the same run"),
     ({"overrides": {"mpl": {}}}, "did you mean 'mlp'"),
-    ({"overrides": {"mlp": {"hidden": 3}}}, "unknown entry of overrides.mlp"),
+    ({"overrides": {"mlp": {"hidden": 3}}}, "unknown entry of mlp"),
     ({"overrides": {"mlp": {"hidden_size": "big"}}}, "mlp.hidden_size must be a whole number"),
-    ({"overrides": {"mlp": 3}}, "overrides.mlp must be a table"),
+    ({"overrides": {"mlp": 3}}, "mlp must be a table"),
     ({"overrides": 3}, "overrides must be a table"),
-    ({"overrides": {"replay": {"capacity": -1}}}, "capacity must be a positive number"),
-    ({"overrides": {"augmentation": {"share": 1}}}, "unknown entry"),
+    ({"overrides": {"replay": {"capacity": -1}}}, "capacity must be a whole number of at least 1"),
+    ({"overrides": {"augmentation": {"share": 1}}}, "unknown override"),
     ({"overrides": {"cone": "round"}}, "unknown cone"),
 ]
 
@@ -150,9 +183,7 @@ def test_show_lists_everything_without_writing(tmp_path, capsys):
     assert not (tmp_path / "runs").exists()
 
 
-def test_identity_ignores_settings_at_their_defaults():
-    """So that a setting which a later version adds leaves the runs of earlier ones where they are."""
+def test_an_override_that_is_the_default_changes_nothing():
     first = plan.parse("a", TABLE).runs[0].config
-    assert dataclasses.replace(first, seed=1).identity != first.identity
     assert plan.parse("a", {**TABLE, "overrides": {"mlp": {"hidden_size": 256}}}).runs[0].config == first
-    assert "rotate" in METHODS
+    assert plan.parse("a", {**TABLE, "overrides": {"mlp": {"hidden_size": 255}}}).runs[0].config != first

@@ -4,6 +4,7 @@ import ast
 import importlib.metadata
 import os
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,14 +65,46 @@ def test_lock_holds_no_gpu_or_torch_packages():
     assert [pin["name"] for pin in lock() if re.match(r"nvidia|torch|triton|.*-cuda", pin["name"])] == []
 
 
-@pytest.mark.parametrize("python", ["3.11", "3.12"])
-def test_lock_meets_every_requirement_once(python):
+def pins_of(python: str) -> list[re.Match[str]]:
+    """What is installed with a version of Python."""
     environment = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux"}
-    pins = [pin for pin in lock() if not pin["marker"] or Marker(pin["marker"]).evaluate(environment)]
+    return [pin for pin in lock() if not pin["marker"] or Marker(pin["marker"]).evaluate(environment)]
+
+
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
+def test_lock_meets_every_requirement_once(python):
+    pins = pins_of(python)
     versions = {pin["name"]: pin["version"] for pin in pins}
     assert len(versions) == len(pins)
     unmet = [str(r) for r in requirements() if not r.specifier.contains(versions[canonicalize_name(r.name)])]
     assert unmet == []
+
+
+WITHOUT_WHEEL = {"labmaze"}
+"""Has none for Python 3.13: only dm_control's mazes, of which euda has none, would import it."""
+
+
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
+def test_lock_is_complete(python):
+    """It is installed without resolving, so whatever a package of it needs must be in it."""
+    here = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
+    names = {pin["name"] for pin in pins_of(python)}
+    needed = {
+        canonicalize_name(requirement.name): name
+        for name in names
+        for line in _requires(name)
+        for requirement in [Requirement(line)]
+        if requirement.marker is None or requirement.marker.evaluate(here)
+    }
+    assert set(needed) - names == (WITHOUT_WHEEL if python == "3.13" else set())
+
+
+def _requires(name: str) -> list[str]:
+    """What an installed package asks for; the lock has some for other systems and versions, which cannot be asked."""
+    try:
+        return importlib.metadata.requires(name) or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
 
 
 def test_mujoco_is_capped_below_4():
@@ -125,3 +158,33 @@ def test_no_source_runs_code_found_in_data():
 
 def test_scripts_are_executable():
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    assert os.access(ROOT / ".ci" / "system-packages", os.X_OK)
+
+
+@pytest.mark.parametrize(
+    ("installed", "user", "says", "asked"),
+    [
+        ("one two", 0, ["all there (one two)"], []),
+        ("one", 0, ["missing two", "installed two"], ["update", "install two"]),
+        ("", 0, ["missing one two", "installed one two"], ["update", "install one two"]),
+        ("one", 1000, ["missing two"], []),
+    ],
+)
+def test_system_packages_are_installed_only_where_they_are_missing(tmp_path, installed, user, says, asked):
+    """With stand-ins for Debian's programs that know what is installed and keep what they are asked for."""
+    programs = {
+        "dpkg-query": f'for last; do :; done; case " {installed} " in *" $last "*) echo installed;; *) exit 1;; esac',
+        "apt-get": f'words=; for word; do case $word in -*) ;; *) words="$words $word";; esac; done; '
+        f"echo $words >> {tmp_path}/asked",
+        "id": f"echo {user}",
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    command = [ROOT / ".ci" / "system-packages", "one", "two"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"system packages: {line}" for line in says]
+    log = tmp_path / "asked"
+    assert (log.read_text().splitlines() if log.exists() else []) == asked
+    assert ("yourself" in done.stderr) == (user != 0)

@@ -6,6 +6,8 @@ writes, synchronises, renames or removes a file, which hits the checkpoint's wri
 """
 
 import json
+import os
+import pty
 import random
 import signal
 import subprocess
@@ -17,24 +19,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from euda.study import run
+from euda.runs import run_folder
 
 HELPER = """
     import json, os, signal, sys
     from pathlib import Path
-    from euda.study import machine
+    from euda.runs import machine
     machine.use_one_thread()
     import jax
-    from euda.config import AugmentationConfig, DDPGConfig, MLPConfig, ReplayConfig
-    from euda.study import training
-    from euda.study.display import Silent
-    from euda.study.settings import EvaluationConfig, RunConfig
+    from euda.agents.settings import DDPGConfig, MLPConfig
+    from euda.replay.settings import AugmentationConfig, ReplayConfig
+    from euda.runs import session
+    from euda.runs.display import Silent
+    from euda.runs.config import RunConfig
+    from euda.runs.settings import EvaluationConfig
 
     cache, jobs = sys.argv[1], json.loads(sys.argv[2])
     jax.config.update("jax_compilation_cache_dir", cache)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     CONFIG = RunConfig(
-        "cheetah_run", augmentation=AugmentationConfig("rotate", 0.5), mlp=MLPConfig(hidden_size=16),
+        "cheetah_run", augmentation=AugmentationConfig("rotate", 0.5), architecture=MLPConfig(hidden_size=16),
         replay=ReplayConfig(capacity=120, batch_size=8, seed_steps=30), learning=DDPGConfig(exploration_steps=20),
         evaluation=EvaluationConfig(every=60, episodes=2), steps=260, episode_steps=45, checkpoint_every=40,
     )
@@ -64,7 +68,7 @@ HELPER = """
     for folder, at, count, number in jobs:
         child = os.fork()
         if child == 0:
-            outcome = training.train(CONFIG, Path(folder), display=Killer(at, count, number))
+            outcome = session.train(CONFIG, Path(folder), display=Killer(at, count, number))
             os._exit(0 if outcome.signal is None else 128 + outcome.signal)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
@@ -81,7 +85,7 @@ def attempt(cache: Path, jobs: Sequence[tuple[Path, str, int, int]]) -> list[int
 
 def content(folder: Path) -> dict:
     """Everything that must not depend on interruptions."""
-    found = run.load(folder)
+    found = run_folder.load(folder)
     newest, damaged = found.newest_checkpoint()
     assert newest is not None
     assert damaged == []
@@ -117,19 +121,32 @@ def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
 def test_a_run_killed_at_random_moments_ends_in_the_same_bytes(tmp_path, cache, undisturbed):
     chance = random.Random(0)
     ranges = {"step": 40, "write": 9, "fsync": 7, "replace": 4, "unlink": 3}
-    kinds = [*ranges, *(chance.choice(list(ranges)) for _ in range(7))]
+    kinds = [*ranges, *(chance.choice(list(ranges)) for _ in range(3))]
     jobs = [(tmp_path / "run", kind, chance.randint(1, ranges[kind]), signal.SIGKILL) for kind in kinds]
     codes = attempt(cache, [*jobs, (tmp_path / "run", "never", 0, 0), (tmp_path / "run", "never", 0, 0)])
     assert codes[-2:] == [0, 0]  # the second finds it finished
-    assert codes[:-2].count(-signal.SIGKILL) >= 9, codes
+    assert codes[:-2].count(-signal.SIGKILL) >= 6, codes
     assert content(tmp_path / "run") == undisturbed
 
 
+@pytest.fixture
+def hangups_end():
+    """A suite started by nohup ignores SIGHUP, and so would every program it starts: not here."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangups_end")
 def test_a_run_asked_to_stop_saves_and_goes_on_exactly(tmp_path, cache, undisturbed):
     folder = tmp_path / "run"
-    asked = [(folder, "step", 57, signal.SIGINT), (folder, "step", 100, signal.SIGTERM)]
-    assert attempt(cache, asked) == [130, 143]
-    newest, _ = run.load(folder).newest_checkpoint()
+    asked = [
+        (folder, "step", 57, signal.SIGINT),
+        (folder, "step", 60, signal.SIGTERM),
+        (folder, "step", 40, signal.SIGHUP),
+    ]
+    assert attempt(cache, asked) == [130, 143, 129]
+    newest, _ = run_folder.load(folder).newest_checkpoint()
     assert newest is not None
     assert newest.step == 157
     assert attempt(cache, [(folder, "never", 0, 0)]) == [0]
@@ -141,7 +158,7 @@ def test_a_damaged_checkpoint_is_said_and_the_run_ends_in_the_same_bytes(tmp_pat
     assert attempt(cache, [(folder, "step", 210, signal.SIGKILL)]) == [-signal.SIGKILL]
     (arrays,) = (folder / "checkpoints").glob("*200-*.safetensors")
     arrays.write_bytes(arrays.read_bytes()[:-100])
-    found, (sentence,) = run.load(folder).newest_checkpoint()
+    found, (sentence,) = run_folder.load(folder).newest_checkpoint()
     assert found is not None
     assert found.step == 160
     assert "checksum" in sentence
@@ -149,29 +166,68 @@ def test_a_damaged_checkpoint_is_said_and_the_run_ends_in_the_same_bytes(tmp_pat
     assert content(folder) == undisturbed
 
 
+TERMINAL = """
+    import fcntl, os, sys, termios
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@pytest.mark.usefixtures("hangups_end")
+def test_a_run_whose_terminal_is_closed_saves(tmp_path):
+    """The real program on a terminal of its own, which is closed while the program draws its progress there."""
+    sizes = (
+        "--episode-steps 20 --mlp.hidden-size 8 --replay.seed-steps 10 --replay.batch-size 4 --evaluation.episodes 1"
+    )
+    command = [sys.executable, "-m", "euda.terminal.cli", "train", "reacher_hard", "--out", str(tmp_path / "run")]
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(TERMINAL), *command, *sizes.split(), "--checkpoint-every", "100000"],
+        stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    while b"steps/s" not in shown:
+        shown += os.read(ours, 10_000)
+    os.close(ours)
+    assert process.wait(timeout=60) == 129
+    newest, _ = run_folder.load(tmp_path / "run").newest_checkpoint()
+    assert newest is not None
+    assert newest.step > 0
+    assert b" core" in shown
+
+
 SUM = """
     import hashlib, os, sys
     if sys.argv[1] == "pinned":
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    from euda.study import machine
+    from euda.runs import machine
     machine.use_one_thread()
+    import jax
     import numpy as np
     from euda.agents.agent import Agent
     from euda.agents.ddpg import DDPG
+    from euda.agents.settings import DDPGConfig
     from euda.replay.buffer import Transition
     draw = np.random.default_rng(0)
     shapes = [(256, 66), (256, 6), 256, 256, (256, 66)]
     batch = Transition(*(draw.normal(size=shape).astype(np.float32) for shape in shapes))
-    agent = Agent.initialise(DDPG.make(66, 6), 0)
+    agent = Agent.initialise(DDPG.make(66, 6, DDPGConfig(actor_every=1, target_every=1)), 0)
     for step in range(6):
         agent, _ = agent.update(batch, step)
     actions = agent.act(np.asarray(batch.observation)), agent.act(batch.observation[0])
-    print(hashlib.sha256(b"".join(np.asarray(x).tobytes() for x in [*agent.state.values(), *actions])).hexdigest())
+    leaves = [*jax.tree.leaves(agent.state), *actions]
+    print(hashlib.sha256(b"".join(np.asarray(x).tobytes() for x in leaves)).hexdigest())
 """
 
 
 def test_numbers_do_not_depend_on_the_number_of_cores():
     """A run may begin on two cores and go on pinned to one."""
     commands = [[sys.executable, "-c", textwrap.dedent(SUM), how] for how in ("pinned", "free")]
-    sums = {subprocess.run(command, capture_output=True, text=True, check=True).stdout for command in commands}
+    flags = {"XLA_FLAGS": ""}  # compiled as for users
+    sums = {
+        subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | flags).stdout
+        for command in commands
+    }
     assert len(sums) == 1

@@ -10,20 +10,22 @@ import mujoco
 import numpy as np
 import pytest
 from test_robots import leave_this_process_alone, module, refused  # noqa: F401 - the first is a fixture
-from test_training import compilation_cache, content, stopped_at  # noqa: F401 - the first is a fixture
+from test_training import content, stopped_at
 
-from euda import cli
-from euda.adapters.saved import SavedEnvironment, is_saved_exactly
+from euda import trusted_code
 from euda.errors import EudaError, SimulationError
-from euda.study import own_code, robots, run, training
-from euda.study.display import Silent
-from euda.study.environments import cautions
-from euda.study.settings import RunConfig
+from euda.runs import robot_config, robot_flags, run_folder, session
+from euda.runs.config import RunConfig
+from euda.runs.display import Silent
+from euda.runs.environments import cautions
+from euda.tasks import gymnasium_task
+from euda.tasks.gymnasium_task import SavedEnvironment, is_saved_exactly
+from euda.terminal import cli
 
 TINY = [
     *("--steps", "150", "--episode-steps", "60", "--checkpoint-every", "50", "--mlp.hidden-size", "8", "--quiet"),
     *("--replay.capacity", "100", "--replay.batch-size", "4", "--replay.seed-steps", "30", "--share", "0.5"),
-    *("--ddpg.exploration-steps", "20", "--evaluation.every", "75", "--evaluation.episodes", "2"),
+    *("--base", "paper", "--ddpg.exploration-steps", "20", "--evaluation.every", "75", "--evaluation.episodes", "2"),
 ]
 ENVIRONMENTS = """
 import gymnasium
@@ -53,7 +55,16 @@ class Growing(InvertedPendulumEnv):
         observation, reward, *rest = super().step(action)
         return observation, reward * self.episodes, *rest
 
-for name in ("Counting", "Growing"):
+class Leaving(InvertedPendulumEnv):
+    "Ends the program in its third step."
+    count = 0
+    def step(self, action):
+        self.count += 1
+        if self.count == 3:
+            raise SystemExit(0)
+        return super().step(action)
+
+for name in ("Counting", "Growing", "Leaving"):
     if name + "-v0" not in gymnasium.registry:
         gymnasium.register(name + "-v0", entry_point=f"my_envs:{name}", max_episode_steps=40)
 """
@@ -63,7 +74,7 @@ for name in ("Counting", "Growing"):
 def my_envs(monkeypatch, tmp_path):
     module(monkeypatch, tmp_path, "my_envs", ENVIRONMENTS)
     yield tmp_path
-    for name in ("Counting-v0", "Growing-v0"):
+    for name in ("Counting-v0", "Growing-v0", "Leaving-v0"):
         gymnasium.registry.pop(name, None)
 
 
@@ -104,6 +115,8 @@ def test_episodes_have_the_registered_length_or_another():
 
 def test_what_is_kept_within_an_episode_is_saved_and_what_is_kept_beyond_is_found_out(my_envs, monkeypatch):
     monkeypatch.syspath_prepend(str(my_envs))
+    for name in ("Counting", "Growing"):
+        trusted_code.name(f"my_envs:{name}-v0")
     assert is_saved_exactly(functools.partial(SavedEnvironment, "my_envs:Counting-v0"))
     assert not is_saved_exactly(functools.partial(SavedEnvironment, "my_envs:Growing-v0"))
     # Our own tasks draw their resets from a stream of dm_control's: train them by their names, which saves it.
@@ -132,32 +145,49 @@ def whole(tmp_path_factory):
 
 def test_a_run_that_is_killed_ends_in_the_same_bytes(tmp_path, whole):
     """Even where the last checkpoint is in the middle of an episode."""
-    config = run.load(whole).config
+    config = run_folder.load(whole).config
     assert config.robot is not None
     assert config.robot.resumes_exactly
     with pytest.raises(KeyboardInterrupt):
-        training.train(config, tmp_path / "killed", display=Crash(70))
+        session.train(config, tmp_path / "killed", display=Crash(70))
     assert not stopped_at(config, tmp_path / "killed", 110).is_finished
     assert cli.main(["train", "--env", "HalfCheetah-v5", "--out", str(tmp_path / "killed"), *TINY]) == 0
     assert content(tmp_path / "killed") == content(whole)
 
 
+def test_an_environment_by_itself_imports_nothing_that_the_user_did_not_name(my_envs, capsys):
+    """The second door: whoever builds the environment, its module is imported only if this process was told to."""
+    for make in (lambda: SavedEnvironment("my_envs:Counting-v0"), lambda: gymnasium_task.find("my_envs:Counting-v0")):
+        with pytest.raises(EudaError, match="imported only if you name it: add --env my_envs:Counting-v0"):
+            make()
+    assert not (my_envs / "imported").exists()
+    trusted_code.name("my_envs:Counting-v0")
+    assert SavedEnvironment("my_envs:Counting-v0").task == "Counting-v0"
+    assert (my_envs / "imported").exists()
+
+
 def test_an_environment_of_ones_own_must_be_named_again(my_envs, capsys):
     assert cli.main(["train", "--env", "my_envs:Growing-v0", "--out", "run", *TINY]) == 0
     said = capsys.readouterr()
-    assert "goes on, but not bit for bit" in said.err
+    assert "can be resumed, but not bit for bit" in said.err
     assert "--env my_envs:Growing-v0" in said.out
     stored = json.loads(Path("run/config.json").read_text())
     assert stored["task"] == "Growing-v0"
     assert (stored["robot"]["env"], stored["robot"]["resumes_exactly"]) == ("my_envs:Growing-v0", False)
     (my_envs / "imported").unlink()
-    own_code._named.clear()
+    trusted_code._named.clear()
     sys.modules.pop("my_envs")
     assert "add --env my_envs:Growing-v0" in refused(capsys, "evaluate", "run")
     assert not (my_envs / "imported").exists()
     assert "does not fit this run" in refused(capsys, "evaluate", "run", "--env", "Ant-v5")
     assert cli.main(["evaluate", "run", "--env", "my_envs:Growing-v0", "--episodes", "1"]) == 0
     assert (my_envs / "imported").exists()
+
+
+def test_an_environment_that_leaves_the_program_is_one_sentence(my_envs, capsys):
+    error = refused(capsys, "train", "--env", "my_envs:Leaving-v0", "--out", "run", *TINY)
+    assert "step of environment 'Leaving-v0' failed in line" in error
+    assert "of 'my_envs.py': SystemExit: 0" in error
 
 
 def test_frames_are_drawn_by_us():
@@ -182,7 +212,7 @@ def test_turning_without_a_direction_is_warned_of(capsys, words, warns):
 @pytest.mark.parametrize("features", ["joint", "limb-paper"])
 def test_an_environment_has_the_other_features_too(features):
     """Those of the simulation inside, at every step."""
-    ours = robots.simulation_of("Ant-v5", robots.AimFlags(direction=(1.0, 0.0)), features, None)
+    ours = robot_config.simulation_of("Ant-v5", robot_flags.AimFlags(direction=(1.0, 0.0)), features, None)
     env = SavedEnvironment("Ant-v5", direction=(1, 0, 0), features=features)
     assert env.layout == ours.layout
     env.reset(seed=0)

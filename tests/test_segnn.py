@@ -12,24 +12,25 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from jax.flatten_util import ravel_pytree
-from segnn_oracle import Oracle
+from segnn_oracle import Oracle, by_path, products_of
 
 import euda
 from euda import make
 from euda.agents.agent import Agent
+from euda.agents.arrays import flatten
 from euda.agents.ddpg import DDPG
-from euda.agents.graph import OnePoint, TwoPoints
-from euda.agents.networks import MLP, ravel, size, unravel
-from euda.agents.optimiser import Adam, adam
-from euda.agents.segnn import segnn_networks
-from euda.cli import main
-from euda.config import AugmentationConfig, DDPGConfig, ReplayConfig, SACConfig, SEGNNConfig
+from euda.agents.networks import MLP
+from euda.agents.optimiser import begin, descend, make_optimiser
+from euda.agents.segnn.graph import OnePoint, TwoPoints
+from euda.agents.segnn.network import segnn_networks
+from euda.agents.settings import DDPGConfig, SEGNNConfig
 from euda.errors import EudaError
 from euda.replay.buffer import Transition
-from euda.study import machine
-from euda.study.methods import find
-from euda.study.settings import RunConfig, resolve
+from euda.replay.settings import ReplayConfig
+from euda.runs import machine
+from euda.runs.config import RunConfig
+from euda.runs.resolution import resolve
+from euda.terminal.cli import main
 from euda.testing import assert_equivariant
 
 LAYOUT = make("reacher_hard").layout
@@ -37,8 +38,6 @@ CHEETAH = make("cheetah3d_run").layout
 GRAPH = TwoPoints(LAYOUT, "finger")
 PARITIES = ("paper", "axial")
 SMALL = {"layers": 1, "hidden_size": 24}
-UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-quick = functools.partial(jax.jit, compiler_options=UNOPTIMISED)  # most of the time here is compiling
 
 
 def config(parity, **changes):
@@ -46,7 +45,7 @@ def config(parity, **changes):
 
 
 def critic(settings, graph=GRAPH, actions=2):
-    return segnn_networks(graph, settings).critic(graph.layout.dim, actions)
+    return segnn_networks(graph, settings).critic(graph.layout.dim, actions, 1)
 
 
 def actor(settings, graph=GRAPH, outputs=2):
@@ -75,33 +74,35 @@ def relative(found, expected):
 def test_equals_the_full_network_in_outputs_and_gradients(parity):
     settings = config(parity, layers=2)  # a first and a last layer; a third would only compile longer
     fast, full = critic(settings), Oracle(1, 2, settings, GRAPH)
-    weights = {key: value.astype(np.float32) for key, value in fast.path_weights(jax.random.key(1)).items()}
+    weights = jax.tree.map(np.float32, fast.path_weights(jax.random.key(1)))
     x, a, weigh = planar(16), actions(16), np.random.default_rng(2).normal(size=(16, 1)).astype(np.float32)
-    whole = full.fill(weights)
+    known = by_path(fast, weights)
 
     def loss(network, params, a):
         y = network(params, x, a)
         return jnp.sum(y * weigh), y
 
     grad = functools.partial(jax.value_and_grad, argnums=(0, 1), has_aux=True)
-    (_, expected), (by_path, by_action) = quick(grad(functools.partial(loss, full.apply)))(whole, a)
-    dense = fast.collapse(weights)
-    (_, found), (by_entry, by_action_found) = quick(grad(functools.partial(loss, fast.apply)))(dense, a)
+    of_full, of_fast = (jax.jit(grad(functools.partial(loss, network.apply))) for network in (full, fast))
+    (_, expected), (by_weight, by_action) = of_full(full.fill(known), a)
+    (_, found), (by_entry, by_action_found) = of_fast(fast.collapse(weights), a)
     assert relative(found, expected) < 1e-5
     assert relative(by_action_found, by_action) < 1e-5
-    by_path, by_entry = (jax.tree.map(np.asarray, gradients) for gradients in (by_path, by_entry))
-    largest = max(np.abs(g).max() for g in by_path.values())
-    for key, slope in by_path.items():  # along a random direction of each path's weights
-        direction = {name: np.zeros_like(value) for name, value in weights.items()}
-        if key not in weights:  # the fast network has no such path: the full one must not depend on it
-            assert np.abs(slope).max() == 0, key
-            continue
-        direction[key] = np.random.default_rng(3).normal(size=weights[key].shape) / np.sqrt(weights[key].size)
-        inside = slope[tuple(slice(0, n) for n in weights[key].shape)]
-        assert np.abs(slope).sum() == pytest.approx(np.abs(inside).sum(), rel=1e-6), key
-        change = fast.collapse(direction)
-        along = sum(np.vdot(change[name], by_entry[name]) for name in change)
-        assert abs(along - np.vdot(direction[key], inside)) < 1e-5 * largest, key
+    by_weight, by_entry = (jax.tree.map(np.asarray, gradients) for gradients in (by_weight, by_entry))
+    largest = max(np.abs(g).max() for g in by_weight.values())
+    for key in by_weight.keys() - known.keys():  # the fast network has no such path: the full one must not depend on it
+        assert np.abs(by_weight[key]).max() == 0, key
+    leaves, structure = jax.tree.flatten(weights)
+    places = by_path(fast, jax.tree.unflatten(structure, range(len(leaves))))
+    for key, place in places.items():  # along a random direction of each path's weights
+        shape = leaves[place].shape
+        direction = np.random.default_rng(3).normal(size=shape) / np.sqrt(leaves[place].size)
+        inside = by_weight[key][tuple(slice(0, n) for n in shape)]
+        assert np.abs(by_weight[key]).sum() == pytest.approx(np.abs(inside).sum(), rel=1e-6), key
+        all_directions = [np.zeros_like(leaf) if k != place else direction for k, leaf in enumerate(leaves)]
+        change = fast.collapse(jax.tree.unflatten(structure, all_directions))
+        along = sum(map(np.vdot, jax.tree.leaves(change), jax.tree.leaves(by_entry)))
+        assert abs(along - np.vdot(direction, inside)) < 1e-5 * largest, key
 
 
 @pytest.mark.parametrize(
@@ -114,17 +115,17 @@ def test_equals_the_full_network_in_outputs_and_gradients(parity):
 )
 def test_other_sizes_equal_the_full_network_too(settings):
     fast, full = actor(settings), Oracle(2, 0, settings, GRAPH)
-    weights = fast.path_weights(jax.random.key(0))
-    x = planar(8)
-    assert relative(quick(fast.apply)(fast.collapse(weights), x), quick(full.apply)(full.fill(weights), x)) < 1e-5
+    weights, x = fast.path_weights(jax.random.key(0)), planar(8)
+    expected = jax.jit(full.apply)(full.fill(by_path(fast, weights)), x)
+    assert relative(jax.jit(fast.apply)(fast.collapse(weights), x), expected) < 1e-5
 
 
 @pytest.mark.parametrize("settings", [config("paper"), config("axial"), config("axial", attribute_lmax=2)])
 def test_fan_in_counts_every_path_of_the_full_network(settings):
     fast, full = critic(settings), Oracle(1, 2, settings, GRAPH)
-    for product in fast.products:
+    for name, product in products_of(fast).items():
         for irrep, _ in product.outputs:
-            assert product.fan_in(irrep) == full.fan_in(product.name, irrep)
+            assert product.fan_in(irrep) == full.fan_in(name, irrep)
 
 
 def test_full_network_has_the_reference_sizes():
@@ -139,27 +140,25 @@ def test_full_network_has_the_reference_sizes():
 def test_adam_on_matrices_is_adam_on_the_weights_of_paths():
     network = critic(config("paper", **SMALL))
     x, a, y = planar(32), actions(32), np.random.default_rng(4).normal(size=(32, 1)).astype(np.float32)
-    weights = {name: value.astype(np.float32) for name, value in network.path_weights(jax.random.key(0)).items()}
-    flat, unflatten = ravel_pytree(weights)
+    weights = jax.tree.map(np.float32, network.path_weights(jax.random.key(0)))
 
     def loss(params):
         return jnp.mean((network.apply(params, x, a) - y) ** 2)
 
-    @quick
-    def step(flat, moments, count):
-        value, slope = jax.value_and_grad(lambda f: loss(unravel(network, f)))(flat)
-        return value, *adam(flat, slope, moments, count, 5e-3 * np.asarray(network.rates()))
-
-    @quick
-    def step_of_paths(flat, moments, count):
-        value, slope = jax.value_and_grad(lambda f: loss(network.collapse(unflatten(f), jnp)))(flat)
-        return value, *adam(flat, slope, moments, count, 5e-3)
-
+    learning = DDPGConfig(learning_rate=5e-3)
+    of_matrices = loss, network.collapse(weights), make_optimiser(learning, network.rates())
+    of_paths = lambda params: loss(network.collapse(params, jnp)), weights, make_optimiser(learning)
     curves = []
-    for start, step_ in ((ravel(network, network.collapse(weights)), step), (flat, step_of_paths)):
-        theta, moments, losses = start, Adam(jnp.zeros_like(start), jnp.zeros_like(start)), []
-        for count in range(1, 31):
-            value, theta, moments = step_(theta, moments, count)
+    for loss_, params, optimiser in (of_matrices, of_paths):
+        state, losses = begin("params", params, optimiser), []
+
+        @jax.jit
+        def step(state, loss_=loss_, optimiser=optimiser):
+            value, slope = jax.value_and_grad(loss_)(state["params"])
+            return value, descend("params", state, slope, optimiser)
+
+        for _ in range(30):
+            value, state = step(state)
             losses.append(float(value))
         curves.append(losses)
     assert curves[0][-1] < 0.9 * curves[0][0]
@@ -173,7 +172,7 @@ def test_adam_on_matrices_is_adam_on_the_weights_of_paths():
 def test_invariant_under_rotations_about_the_vertical(parity):
     for network, inputs in ((actor(config(parity)), LAYOUT), (critic(config(parity)), [LAYOUT, 2])):
         params = network.initialise(jax.random.key(0))
-        assert_equivariant(quick(functools.partial(network.apply, params)), inputs, tolerance=1e-5)
+        assert_equivariant(jax.jit(functools.partial(network.apply, params)), inputs, tolerance=1e-5)
 
 
 def test_paper_parity_is_invariant_under_all_rotations_and_mirrors():
@@ -182,7 +181,7 @@ def test_paper_parity_is_invariant_under_all_rotations_and_mirrors():
     turns = np.linalg.qr(rng.normal(size=(64, 3, 3)))[0] * rng.choice([-1, 1], (64, 1, 1))
     assert {-1, 1} == set(np.linalg.det(turns).round())
     turned = np.einsum("bij,bnj->bni", turns, x)
-    before, after = (quick(network.apply)(params, v.reshape(64, 21).astype(np.float32), a) for v in (x, turned))
+    before, after = (jax.jit(network.apply)(params, v.reshape(64, 21).astype(np.float32), a) for v in (x, turned))
     assert relative(after, before) < 1e-5
 
 
@@ -194,7 +193,7 @@ def test_only_axial_parity_tells_a_state_from_its_mirror_image():
     x = planar(64)
     for parity, sees in (("paper", False), ("axial", True)):
         network = actor(config(parity, **SMALL))
-        apply = functools.partial(quick(network.apply), network.initialise(jax.random.key(0)))
+        apply = functools.partial(jax.jit(network.apply), network.initialise(jax.random.key(0)))
         before, after = np.asarray(apply(x)), np.asarray(apply(mirrored(x)))
         difference = np.abs(after - before).max() / np.ptp(before)
         assert difference > 1e-4 if sees else difference < 1e-5
@@ -233,7 +232,7 @@ def test_single_point_sees_norms_only():
                 turns = np.linalg.qr(rng.normal(size=(32, field.count, 3, 3)))[0]
                 vectors = x[:, where].reshape(32, field.count, 3)
                 turned[:, where] = np.einsum("bnij,bnj->bni", turns, vectors).reshape(32, -1)
-        before, after = (quick(network.apply)(params, v.astype(np.float32), a) for v in (x, turned))
+        before, after = (jax.jit(network.apply)(params, v.astype(np.float32), a) for v in (x, turned))
         assert relative(after, before) < 1e-5
         assert np.ptp(before) > 1e-3
 
@@ -267,22 +266,21 @@ def reacher_states(count, seed=0):
 def fit(network, x, y, steps, rate=3e-3):
     """Mean square error over variance on the last quarter after fitting the rest."""
     train = 3 * len(x) // 4
-    flat = ravel(network, network.initialise(jax.random.key(0)))
-    factors = 1.0 if network.rates() is None else network.rates()
+    optimiser = make_optimiser(DDPGConfig(learning_rate=rate), network.rates())
+    state = begin("params", network.initialise(jax.random.key(0)), optimiser)
 
-    def loss(flat, x, y):
-        return jnp.mean((network.apply(unravel(network, flat), x) - y) ** 2)
+    def loss(params, x, y):
+        return jnp.mean((network.apply(params, x) - y) ** 2)
 
     @jax.jit
-    def step(i, flat, moments, x, y):
-        slope = jax.grad(loss)(flat, x, y)
-        return adam(flat, slope, moments, i, rate * factors)
+    def step(state, x, y):
+        return descend("params", state, jax.grad(loss)(state["params"], x, y), optimiser)
 
-    moments, rng = Adam(jnp.zeros_like(flat), jnp.zeros_like(flat)), np.random.default_rng(0)
-    for i in range(1, steps + 1):
+    rng = np.random.default_rng(0)
+    for _ in range(steps):
         chosen = rng.integers(0, train, 128)
-        flat, moments = step(i, flat, moments, x[chosen], y[chosen])
-    return float(quick(loss)(flat, x[train:], y[train:])) / float(y[train:].var())
+        state = step(state, x[chosen], y[chosen])
+    return float(jax.jit(loss)(state["params"], x[train:], y[train:])) / float(y[train:].var())
 
 
 def test_paper_parity_cannot_fit_a_controller_that_axial_parity_and_a_perceptron_can():
@@ -319,7 +317,7 @@ def test_degenerate_inputs_give_finite_values_and_gradients(parity):
     x[0], a[0] = 0, 0
     params = network.initialise(jax.random.key(0))
 
-    @quick
+    @jax.jit
     def everything(params, x, a):
         y, back = jax.vjp(network.apply, params, x, a)
         return y, *back(jnp.ones_like(y))
@@ -328,7 +326,7 @@ def test_degenerate_inputs_give_finite_values_and_gradients(parity):
     assert np.isfinite(y).all()
     assert np.isfinite(by_x).all()
     assert np.isfinite(by_a).all()
-    assert all(np.isfinite(value).all() for value in by_params.values())
+    assert all(np.isfinite(value).all() for value in jax.tree.leaves(by_params))
 
 
 # -- as an agent's network -------------------------------------------------------------------------------
@@ -341,8 +339,7 @@ def batch(seed):
 
 
 @pytest.mark.parametrize("parity", PARITIES)
-def test_same_seed_same_bytes_and_a_stored_agent_goes_on_in_the_same_bytes(parity, monkeypatch):
-    monkeypatch.setattr(jax, "jit", quick)
+def test_same_seed_same_bytes_and_a_stored_agent_goes_on_in_the_same_bytes(parity):
     learning = DDPGConfig(learning_rate=5e-5, actor_every=1, target_every=1)  # one update to compile instead of two
     rule = DDPG.make(LAYOUT.dim, 2, learning, segnn_networks(GRAPH, config(parity, **SMALL)))
 
@@ -358,12 +355,14 @@ def test_same_seed_same_bytes_and_a_stored_agent_goes_on_in_the_same_bytes(parit
         np.testing.assert_array_equal(value, straight[name], err_msg=name)
     assert again.act(planar(1)[0]).shape == (2,)
     assert again.act(planar(5)).shape == (5, 2)
-    assert size(rule.actor) == straight["actor"].size
     if parity == "paper":  # entries without a path stay zero while learning
-        fixed = rule.critic.rates() == 0
-        assert fixed.any()
-        assert not straight["critic"][fixed].any()
-        assert (straight["critic"] != Agent.initialise(rule, 7).state["critic"])[~fixed].mean() > 0.9
+        begun, changed = Agent.initialise(rule, 7).state_dict(), []
+        for name, rates in flatten({"critics": rule.critics.rates()}).items():
+            fixed = np.asarray(rates) == 0
+            assert not straight[name][fixed].any()
+            changed += (straight[name] != begun[name])[~fixed].tolist()
+        assert np.mean(changed) > 0.9
+        assert any((rates == 0).any() for rates in jax.tree.leaves(rule.critics.network.rates()))
 
 
 # -- bad input -------------------------------------------------------------------------------------------
@@ -374,9 +373,9 @@ def test_same_seed_same_bytes_and_a_stored_agent_goes_on_in_the_same_bytes(parit
     [
         ({"parity": "odd"}, "unknown parity 'odd'"),
         ({"hidden_size": 7}, "hidden_size must be large enough for 0e, 1o, 2e"),
-        ({"hidden_size": -1}, "hidden_size must be a positive"),
-        ({"layers": 0}, "layers must be a positive"),
-        ({"lmax": 4}, "lmax must be 1, 2 or 3"),
+        ({"hidden_size": -1}, "hidden_size must be a whole number of at least 1"),
+        ({"layers": 0}, "layers must be a whole number of at least 1"),
+        ({"lmax": 4}, "lmax must be a whole number between 1 and 3"),
         ({"lmax": 1.5}, "lmax must be a whole number"),
         ({"hidden_size": 63.5}, "hidden_size must be a whole number"),
         ({"lmax": 2, "parity": "axial"}, "lmax must be 1 with axial parity"),
@@ -385,7 +384,7 @@ def test_same_seed_same_bytes_and_a_stored_agent_goes_on_in_the_same_bytes(parit
         ({"split": "1,2"}, "split must be balanced, or 3 positive whole numbers"),
         ({"split": "1,2,0"}, "split must be balanced"),
         ({"split": "wide"}, "split must be balanced"),
-        ({"learning_rate": 0.0}, "learning_rate must be a positive"),
+        ({"learning_rate": 0.0}, "learning_rate must be a finite number above 0"),
     ],
 )
 def test_bad_settings_are_refused_in_one_sentence(settings, message):
@@ -405,12 +404,12 @@ def test_graphs_refuse_observations_without_their_points():
 
 def test_every_pair_of_rows_has_one_meaning():
     """Columns of a gated product: scalars, one gate for every gated component, the components."""
-    for parity, product in itertools.product(PARITIES, (0, 1)):
+    for parity, which in itertools.product(PARITIES, (0, 1)):
         network = critic(config(parity))
-        chosen = network.products[1 + product]
-        scalars = chosen.outputs[0][1]
-        rest = chosen.algebra.width(chosen.outputs) - scalars
-        assert chosen.shape()[1] == scalars + 2 * rest
+        matrices = network.matrices(network.initialise(jax.random.key(0))).layers[0].message[which]
+        scalars, gated = network.products.layers[0].message[which].gates
+        assert (scalars, gated) == ((23, 11) if parity == "paper" else (22, 21))
+        assert matrices.both.shape[1] == scalars + 2 * gated
 
 
 # -- on the command line ---------------------------------------------------------------------------------
@@ -420,12 +419,12 @@ def test_every_pair_of_rows_has_one_meaning():
     ("arguments", "message"),
     [
         ("cheetah_run --method segnn", "defined for tasks with a target (reacher_hard), not for 'cheetah_run'"),
-        ("reacher_hard --method segnn --parity odd", "unknown parity 'odd'"),
+        ("reacher_hard --method segnn --parity odd", "parity 'odd': valid are paper, axial"),
         ("reacher_hard --method segnn --segnn.hidden-size 7", "hidden_size must be large enough"),
         ("reacher_hard --method segnn --segnn.layers 2.5", "2.5"),
         ("reacher_hard --method segnn --features joint", "out of features 'limb', not 'joint'"),
-        ("reacher_hard --method segnn-single --parity axial", "segnn-single has no plane of hinges"),
-        ("reacher_hard --method segnn --ddpg.learning-rate 1e-3", "--segnn.learning-rate"),
+        ("reacher_hard --method segnn-single --parity axial", "segnn.parity is not used"),
+        ("reacher_hard --base paper --method segnn --ddpg.learning-rate 1e-3", "--segnn.learning-rate"),
     ],
 )
 def test_bad_input_exits_with_2_and_one_sentence(arguments, message, capsys, tmp_path):
@@ -437,34 +436,35 @@ def test_bad_input_exits_with_2_and_one_sentence(arguments, message, capsys, tmp
 
 
 def test_settings_of_a_run_are_stored_and_read_again():
-    settings = RunConfig("reacher_hard", network="segnn", segnn=config("axial", layers=2))
+    settings = RunConfig("reacher_hard", network="segnn", architecture=config("axial", layers=2))
     assert RunConfig.from_json(settings.to_json()) == settings
     assert settings.label == "segnn axial"
     assert RunConfig("reacher_hard", network="segnn").method == "segnn"
     assert RunConfig("cheetah3d_run", network="segnn-single").method == "segnn-single"
-    assert "segnn" not in RunConfig("reacher_hard").to_json()  # older runs keep their identity
-    with pytest.raises(EudaError, match="do not belong to network 'mlp'"):
-        RunConfig("reacher_hard", segnn=SEGNNConfig())
+    with pytest.raises(EudaError, match="architecture must be MLPConfig, not SEGNNConfig"):
+        RunConfig("reacher_hard", architecture=SEGNNConfig())
 
 
 def test_methods_have_the_hyperparameters_of_the_papers_table():
-    run = resolve("reacher_hard", find("segnn"), None, steps=None, seed=0, cone=None,
-                  augmentation=AugmentationConfig(), ddpg=DDPGConfig(), sac=SACConfig())  # fmt: skip
+    run = resolve("reacher_hard", "segnn", "paper")
     assert run.learning == DDPGConfig(learning_rate=5e-5)
-    assert run.segnn == SEGNNConfig(hidden_size=64)
+    assert run.architecture == SEGNNConfig(hidden_size=64)
     assert (run.replay, run.learning.actor_every, run.learning.target_rate) == (ReplayConfig(), 2, 0.01)
 
 
 def test_single_point_trains_evaluates_and_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "use_one_thread", lambda: None)
     monkeypatch.setattr(machine, "cache_compilations", lambda: None)
-    monkeypatch.setattr(jax, "jit", quick)
-    sizes = "--segnn.layers 1 --segnn.hidden-size 24 --replay.seed-steps 20 --replay.batch-size 8 --replay.capacity 500"
-    times = "--evaluation.every 20 --evaluation.episodes 1 --episode-steps 10 --checkpoint-every 20 --quiet"
-    command = ["train", "cheetah3d_run", "--method", "segnn-single", *sizes.split(), *times.split(), "--no-tensorboard"]
+    short = {
+        "segnn-single": {"layers": 1, "hidden_size": 24},
+        "replay": {"seed_steps": 20, "batch_size": 8, "capacity": 500},
+        "evaluation": {"every": 20, "episodes": 1},
+        "episode_steps": 10,
+        "checkpoint_every": 20,
+    }
     for name, stops in (("whole", (40,)), ("parts", (30, 40))):
         for steps in stops:
-            assert main([*command, "--steps", str(steps), "--out", str(tmp_path / name)]) == 0
+            euda.train("cheetah3d_run", "segnn-single", steps=steps, out=tmp_path / name, **short)
     first, second = (json.loads((tmp_path / name / "config.json").read_text()) for name in ("whole", "parts"))
     assert first == second
     policies = [(tmp_path / name / "policy.safetensors").read_bytes() for name in ("whole", "parts")]
@@ -473,7 +473,7 @@ def test_single_point_trains_evaluates_and_goes_on(tmp_path, monkeypatch):
 
 COMPILE_ONCE = """
 import sys
-from euda.study import machine
+from euda.runs import machine
 machine.cache_compilations(sys.argv[1])
 import os
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"

@@ -8,9 +8,10 @@ import pytest
 import robots
 
 import euda
-from euda import cli
 from euda.errors import EudaError
-from euda.study import plan, run
+from euda.runs import run_folder
+from euda.studies import plan
+from euda.terminal import cli
 
 STUDY = """
 tasks = ["robot.xml", "reacher_hard"]
@@ -41,15 +42,15 @@ def write(folder, text=STUDY):
 
 def test_a_robot_is_a_task_of_a_study(tmp_path):
     found = plan.load(write(tmp_path))
-    assert found.tasks == ("robot.xml", "reacher_hard")
+    assert found.tasks == ("robot", "reacher_hard")
     assert len(found.runs) == 8
     first = found.runs[0].config
     assert first.robot.path == str(tmp_path / "robot.xml")
     assert (first.robot.reward, first.robot.direction, first.robot.substeps) == ("run", (1.0, 0.0, 0.0), 10)
-    assert first.folder_name == "robot/limb-seed0"
+    assert first.folder_name == "robot/swift-limb-seed0"
     assert all((p.config.robot is None) == (p.config.task == "reacher_hard") for p in found.runs)
     assert {(p.config.task, p.config.augmentation.share) for p in found.runs if p.curve == "rotate"} == {
-        ("robot.xml", 1.0),
+        ("robot", 1.0),
         ("reacher_hard", 0.25),
     }
 
@@ -59,12 +60,12 @@ def test_a_study_trains_it_and_goes_on_as_euda_train_would(tmp_path, capsys):
     runs = tmp_path / "runs"
     assert cli.main(["study", "run", str(study), "--runs", str(runs)]) == 0
     assert "4 of 4 runs are complete" in capsys.readouterr().out
-    folders = run.find(runs)
+    folders = run_folder.find(runs)
     assert len(folders) == 4
     out = tmp_path / "report"
     assert cli.main(["report", str(study), "--runs", str(runs), "--out", str(out)]) == 0
     assert json.loads((out / "summary.json").read_text())
-    assert "robot.xml" in (out / "report.html").read_text("utf-8")
+    assert json.loads((out / "summary.json").read_text())["rows"][0]["task"] == "robot"
 
     # The command line has the same run, bit for bit; in a process of its own, because JAX keeps the number of threads
     # that it was first used with, and sums are rounded otherwise with another.
@@ -72,9 +73,9 @@ def test_a_study_trains_it_and_goes_on_as_euda_train_would(tmp_path, capsys):
             "--control-timestep", "0.05", "--episode-steps", "10", "--mlp.hidden-size", "8", "--quiet",
             "--replay.seed-steps", "10", "--replay.batch-size", "8", "--evaluation.every", "20",
             "--evaluation.episodes", "2", "--out", "single"]  # fmt: skip
-    command = [sys.executable, "-m", "euda.cli", *same]
+    command = [sys.executable, "-m", "euda.terminal.cli", *same]
     subprocess.run(command, cwd=tmp_path, check=True, timeout=300)
-    in_study = next(folder for folder in folders if folder.name.startswith("limb-seed0"))
+    in_study = next(folder for folder in folders if folder.name.startswith("swift-limb-seed0"))
     policies = [(folder / "policy.safetensors").read_bytes() for folder in (in_study, tmp_path / "single")]
     assert policies[0] == policies[1]
 
@@ -84,16 +85,17 @@ BAD = [
     ('reward = "run"', 'reward = "os:abort"', "unknown reward 'os:abort'"),
     ('reward = "run"', "reward = [3]", "reward must be a text, not [3]"),
     ("direction = [1, 0]", "direction = 1", "direction must be a list"),
-    ("direction = [1, 0]", 'direction = ["x", 0]', "direction must have numbers, not 'x'"),
+    ("direction = [1, 0]", 'direction = ["x", 0]', "a direction is two or three numbers, or random, not 'x 0.0'"),
+    ("direction = [1, 0]", 'direction = "north"', "a direction is two or three numbers, or random, not 'north'"),
     ("direction = [1, 0]", "", "direction"),
     ("direction = [1, 0]", "directoin = [1, 0]", "did you mean 'direction'"),
     ("direction = [1, 0]", "direction = [1, 0]\nallow_loops = 1", "allow_loops must be true or false"),
-    ("direction = [1, 0]", "direction = [1, 0]\nsensors = [1]", "sensors must be texts"),
-    ("control_timestep = 0.05", 'control_timestep = "fast"', "control_timestep must have numbers"),
+    ("direction = [1, 0]", "direction = [1, 0]\nsensors = [1]", "sensors must be a list of texts, not 1"),
+    ("control_timestep = 0.05", 'control_timestep = "fast"', "control_timestep must be a finite number, not 'fast'"),
     ('tasks = ["robot.xml", ', "tasks = [", "is in no list of tasks"),
     ('[robots."robot.xml"]', '[robots."other.xml"]', "'robot.xml' needs a table [robots.'robot.xml']"),
     ('[robots."robot.xml"]', "[robots.crawler]", "must be named after an MJCF file"),
-    ('tasks = ["robot.xml"', 'tasks = ["robot.xml", "robot.xml"', "is there twice"),
+    ('tasks = ["robot.xml"', 'tasks = ["robot.xml", "robot.xml"', "is listed twice"),
 ]
 
 
@@ -106,10 +108,32 @@ def test_bad_robots_are_refused_in_one_sentence(old, new, words, tmp_path, capsy
     assert "\n" not in error
 
 
-def test_files_of_the_same_name_are_refused(tmp_path):
-    again = STUDY.replace("seeds = [0, 1]", 'seeds = [0]\n[robots."sub/robot.xml"]\nreward = "stand"')
-    with pytest.raises(EudaError, match=r"two robots are named 'robot.xml'"):
-        plan.load(write(tmp_path, again.replace("steps = 40\n", "")))
+TWO = """
+tasks = ["one/scene.xml", "two/scene.xml"]
+seeds = [0]
+steps = 40
+[robots."one/scene.xml"]
+reward = "stand"
+[robots."two/scene.xml"]
+reward = "stand"
+[methods.limb]
+"""
+
+
+@pytest.mark.parametrize("model", ["", "model='go'"])
+def test_scenes_of_the_same_name_are_told_apart_by_their_folders(tmp_path, model):
+    """Files that are all called scene.xml, of models that have no name or all the same."""
+    for name, cone in (("one", "elliptic"), ("two", "pyramidal"), ("deep/one", "pyramidal")):
+        (tmp_path / name).mkdir(parents=True)
+        robots.write(tmp_path / name, robots.crawler(cone).replace("<mujoco", f"<mujoco {model}", 1), "scene.xml")
+    study = tmp_path / "own.toml"
+    study.write_text(TWO)
+    found = plan.load(study)
+    assert found.tasks == (("go one", "go two") if model else ("one", "two"))
+    assert len({planned.config.folder_name for planned in found.runs}) == 2
+    study.write_text(TWO.replace("two/scene.xml", "deep/one/scene.xml"))
+    with pytest.raises(EudaError, match=r"two robots are named '(go|one) one'"):
+        plan.load(study)
 
 
 ENVIRONMENT = """
@@ -142,7 +166,7 @@ def test_a_gymnasium_environment_is_a_task_of_a_study(tmp_path, capsys):
     out, error = capsys.readouterr()
     assert "2 of 2 runs are complete" in out
     assert "direction" not in error
-    for folder in run.find(tmp_path / "runs"):
+    for folder in run_folder.find(tmp_path / "runs"):
         assert cli.main(["evaluate", str(folder), "--episodes", "1"]) == 0
     study.write_text(ENVIRONMENT.replace("direction = [1, 0]", "") + "episode_steps = 10\n")
     assert cli.main(["study", "run", str(study), "--runs", str(tmp_path / "others")]) == 0
@@ -152,8 +176,8 @@ def test_a_gymnasium_environment_is_a_task_of_a_study(tmp_path, capsys):
 BAD_ENVIRONMENTS = [
     ("[robots.HalfCheetah-v5]", "[robots.HalfCheeta-v5]", "'HalfCheetah-v5' needs a table [robots.'HalfCheetah-v5']"),
     ("HalfCheetah-v5", "HalfCheeta-v5", "unknown environment 'HalfCheeta-v5'"),
-    ("direction = [1, 0]", 'reward = "run"', ": reward belongs to MJCF files"),
-    ("direction = [1, 0]", "fall_below = 0.2", ": fall_below belongs to MJCF files"),
+    ("direction = [1, 0]", 'reward = "run"', ": reward only works with MJCF files"),
+    ("direction = [1, 0]", "fall_below = 0.2", ": fall_below only works with MJCF files"),
     ("[robots.HalfCheetah-v5]", '[robots."os:HalfCheetah-v5"]', "a study imports no module"),
 ]
 

@@ -22,6 +22,7 @@ def turned_by_hand(layout: Layout, x: np.ndarray, yaw: float) -> np.ndarray:
                     element[:] = np.angle(np.exp(1j * (element + yaw)))
                 case Kind.QUATERNION:
                     element[:] = _product((np.cos(yaw / 2), 0, 0, np.sin(yaw / 2)), element)
+                    element *= 1 if element[0] >= 0 else -1
     return result
 
 

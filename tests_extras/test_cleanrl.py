@@ -6,20 +6,28 @@ import numpy as np
 import pytest
 import torch
 from documents import ROOT, python_blocks
+from simulated import assert_simulated, rollout
 from stable_baselines3.common.buffers import ReplayBuffer
+
+import euda
 
 STEPS, LEARNING_STARTS, BATCH = 400, 150, 64
 
 
-@pytest.fixture(scope="module")
-def recipe():
-    """The names that the page's block defines: `env` and `turn`."""
+def defined(function):
+    """The names that the page's block with this function defines."""
     (block,) = [code for code, _ in python_blocks((ROOT / "docs" / "adapters.md").read_text(), "python extras")
-                if "def turn" in code]  # fmt: skip
+                if f"def {function}(" in code]  # fmt: skip
     assert len([line for line in block.splitlines() if line.strip()]) < 20
     names = {}
     exec(compile(block, "adapters.md", "exec"), names)
     return names
+
+
+@pytest.fixture(scope="module")
+def recipe():
+    """`env` and `turn`."""
+    return defined("turn")
 
 
 def network(inputs, outputs, *last):
@@ -76,3 +84,17 @@ def test_a_whole_script_learns_from_turned_batches(recipe):
         assert not torch.allclose(first, second, atol=1e-3)
         torch.testing.assert_close(first.norm(dim=-1), second.norm(dim=-1), rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(first[..., 2], second[..., 2])
+
+
+def test_the_recipe_for_mirrors_is_what_the_simulator_does():
+    names = defined("mirrored")
+    env, mirror, mirrored = names["env"], names["mirror"], names["mirrored"]
+    states, (s, a, r, following) = rollout(env, 20)
+    image_s, image_a, image_following = (
+        x.numpy() for x in mirrored(0.5, *(torch.as_tensor(array) for array in (s, a, following)))
+    )
+    group = euda.symmetries(env.model)
+    assert group.elements[1].name == mirror.name
+    changed = image_s, image_a, r, image_following
+    kinds = assert_simulated(env, group, states, (s, a, r, following), changed, yaws=False)
+    assert kinds == [True] * 10 + [False] * 10

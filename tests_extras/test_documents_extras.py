@@ -28,5 +28,5 @@ def test_example_prints_what_it_says(code, printed, tmp_path, monkeypatch):
 
 def test_the_recipe_for_any_loop_is_short():
     page = (ROOT / "docs" / "adapters.md").read_text("utf-8")
-    (block,) = python_blocks(page[page.index("## Any loop") : page.index("## Offline data")], "python extras")
+    block, *_ = python_blocks(page[page.index("## Any loop") : page.index("## Offline data")], "python extras")
     assert len(block[0].splitlines()) < 20

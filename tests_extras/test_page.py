@@ -1,30 +1,34 @@
-"""The report's page in headless Chromium: it loads, shows its curves, obeys its controls, and fits a phone."""
+"""The report's page in headless Chromium: it loads, draws, obeys its controls, fits a phone, and runs nothing else."""
 
 import json
 import os
 import shutil
 import threading
+import time
 from pathlib import Path
 
 import pytest
 from playwright import sync_api
 from study_files import COMPARED, invent, write
 
-from euda.study import plan, report, serve
-from euda.study.record import Study
+from euda.reports import report, server
+from euda.reports.page import plotly_js
+from euda.studies import plan
+from euda.studies.study_folder import Study
 
 SHOTS = os.environ.get("EUDA_SCREENSHOTS")
 """A folder for screenshots to look at."""
 VISIBLE = "plot => plot.data.filter(trace => trace.visible !== false).length"
-FITTING = """() => [...document.querySelectorAll("#curves .js-plotly-plot")].every(plot => {
+FITTING = """(() => [...document.querySelectorAll("#curves .js-plotly-plot")].every(plot => {
   const width = plot.querySelector(".main-svg").getBoundingClientRect().width;
   const box = plot.closest(".card").getBoundingClientRect().width;
   return 0.8 * box < width && width <= box;
-})"""
+}))()"""
 PATIENCE = 120_000  # milliseconds, for machines that do other things as well
-TEXT = COMPARED.replace("[0, 1, 2]", "[0, 1, 2, 3, 4]").replace("[methods.ddpg]", "[methods.ddpg]\nseeds = [0, 1]")
-FEW = 2 + 1  # of ddpg: a line for each seed, and the mean
-TASKS, TRACES = 2, FEW + 2 * 3 + 1  # mean and interval of three curves, the last one has a single seed
+TEXT = COMPARED.replace("[0, 1, 2]", str(list(range(7)))).replace("[methods.ddpg]", "[methods.ddpg]\nseeds = [0, 1]")
+FEW = 2 + 1  # of ddpg: a line for each seed, and the median
+TASKS, TRACES = 2, FEW + 2 * 3 + 1  # median and interval of three curves, the last one has a single seed
+COUNT = "document.querySelectorAll('#curves .scatterlayer .trace').length"
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +62,8 @@ def open_page(browser, file):
     """Opens the page offline at a size, and in the end finds nothing wrong in its console."""
     pages, wrong, requests = [], [], []
 
-    def open_(width=1280, height=900):
-        page = browser.new_page(viewport={"width": width, "height": height})
+    def open_(width=1280, height=900, file=file, scheme="light"):
+        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
         pages.append(page)
         page.set_default_timeout(PATIENCE)
         page.context.set_offline(True)
@@ -68,7 +72,7 @@ def open_page(browser, file):
         page.on("dialog", lambda dialog: wrong.append("a dialog"))
         page.on("request", lambda request: requests.append(request.url))
         page.goto(file.as_uri())
-        page.wait_for_function(f"document.querySelectorAll('#curves .scatterlayer .trace').length == {TASKS * TRACES}")
+        until(page, f"{COUNT} == {TASKS * TRACES}")
         return page
 
     yield open_
@@ -76,6 +80,14 @@ def open_page(browser, file):
         page.close()
     assert wrong == []
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def until(page, expression):
+    """Wait until an expression is true; Playwright's own waiting evaluates texts, which the page's policy forbids."""
+    end = time.monotonic() + PATIENCE / 1000
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, expression
+        page.wait_for_timeout(50)
 
 
 def shoot(page, name):
@@ -90,7 +102,7 @@ def plots(page, script):
 def test_it_loads_offline_with_all_its_curves(open_page):
     page = open_page()
     assert plots(page, VISIBLE) == [TRACES] * TASKS
-    page.wait_for_function(FITTING)  # a plot drawn before the cards beside it is resized a moment later
+    until(page, FITTING)  # a plot drawn before the cards beside it is resized a moment later
     assert page.locator("h1").inner_text() == "Compared <b>&</b> drawn"
     shoot(page, "desktop")
 
@@ -99,9 +111,7 @@ def test_toggling_a_method_changes_every_plot(open_page):
     page = open_page()
     chip = page.locator(".chip", has_text="ddpg")
     chip.click()
-    page.wait_for_function(
-        f"document.querySelectorAll('#curves .scatterlayer .trace').length == {TASKS * (TRACES - FEW)}"
-    )
+    until(page, f"{COUNT} == {TASKS * (TRACES - FEW)}")
     assert plots(page, VISIBLE) == [TRACES - FEW] * TASKS
     chip.click()
     assert plots(page, VISIBLE) == [TRACES] * TASKS
@@ -134,7 +144,7 @@ def test_hovering_says_how_many_seeds(open_page):
 
 def test_it_is_readable_at_phone_width(open_page):
     page = open_page(390, 844)
-    page.wait_for_function(FITTING)
+    until(page, FITTING)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") >= 15
     right = plots(page, "plot => plot.querySelector('.main-svg').getBoundingClientRect().right")
@@ -144,25 +154,77 @@ def test_it_is_readable_at_phone_width(open_page):
     shoot(page, "phone")
 
 
+def test_in_the_dark_it_is_dark_and_its_plots_too(open_page):
+    page = open_page(scheme="dark")
+    light = "c => c.match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3"
+    assert page.evaluate(f"({light})(getComputedStyle(document.body).backgroundColor)") < 60
+    ticks = f"plot => ({light})(getComputedStyle(plot.querySelector('.xtick text')).fill)"
+    assert min(plots(page, ticks)) > 130
+    shoot(page, "dark")
+    page.emulate_media(color_scheme="light")
+    until(page, f"({light})(getComputedStyle(document.querySelector('.xtick text')).fill) < 130")
+
+
+def test_returns_below_zero_are_seen(browser, open_page, tmp_path):
+    study = Study(plan.load(write(tmp_path, TEXT, "compared")), tmp_path / "runs")
+    invent(study, without=(25,), short=(0,), offset=-2000)
+    made = report.gather(report.find(tmp_path / "compared.toml", study.runs), lambda sentence: None, False)
+    page = open_page(file=report.write(made, tmp_path / "out")[0])
+    inside = """plot => plot.data.every(trace => trace.y.every(
+      y => y === null || (plot.layout.yaxis.range[0] <= y && y <= plot.layout.yaxis.range[1])))"""
+    assert plots(page, inside) == [True] * TASKS
+    assert plots(page, "plot => plot.layout.yaxis.range[0] < plot.layout.yaxis.range[1]") == [True] * TASKS
+    page.locator("select[name=smooth]").select_option("5")
+    assert plots(page, inside) == [True] * TASKS
+    shoot(page, "negative")
+
+
+def test_pages_that_share_the_library_work_too(open_page, study, tmp_path):
+    made = report.gather(report.find(study.runs.parent / "compared.toml", study.runs), lambda sentence: None, False)
+    (tmp_path / "plotly.min.js").write_text(plotly_js(), "utf-8")
+    file = report.write(made, tmp_path / "one", library=tmp_path / "plotly.min.js")[0]
+    assert plots(open_page(file=file), VISIBLE) == [TRACES] * TASKS
+
+
+def test_what_gets_into_the_page_does_not_run(browser, file):
+    """Even HTML that escaped our escaping: the policy allows the page's own scripts by their hashes, and no other."""
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE)
+    refused = []
+    page.on("console", lambda message: refused.append(message.text))
+    page.goto(file.as_uri())
+    until(page, f"{COUNT} == {TASKS * TRACES}")
+    page.evaluate("""() => {
+      const script = document.createElement("script");
+      script.textContent = "window.wrong = 1";
+      document.body.append(script);
+      document.body.insertAdjacentHTML("beforeend", '<img src="data:," onerror="window.wrong = 2">');
+    }""")
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.wrong") is None
+    assert sum("Content Security Policy" in text for text in refused) >= 2
+    page.close()
+
+
 def test_served_it_comes_back_with_what_is_new_and_keeps_the_choices(browser, study, tmp_path):
-    follower = serve.Follower(
+    follower = server.Follower(
         report.find(study.runs.parent / "compared.toml", study.runs), lambda sentence: None, False
     )
-    with serve.make_server(follower) as server:
-        thread = threading.Thread(target=server.serve_forever)
+    with server.make_server(follower) as listening:
+        thread = threading.Thread(target=listening.serve_forever)
         thread.start()
         page = browser.new_page()
         page.set_default_timeout(PATIENCE)
-        page.goto(f"http://127.0.0.1:{server.server_port}/")
+        page.goto(f"http://127.0.0.1:{listening.server_port}/")
         page.locator(".chip", has_text="ddpg").click()
         with (study.folder_of(study.plan.runs[0]) / "metrics.jsonl").open("a") as file:
             event = {"event": "eval", "step": 220_000, "seconds": 1500, "return_mean": 1, "returns": [1]}
             file.write(json.dumps(event) + "\n")
         with page.expect_navigation(timeout=PATIENCE):
             pass
-        page.wait_for_function("document.querySelectorAll('#curves .scatterlayer .trace').length > 0")
+        until(page, f"{COUNT} > 0")
         assert page.locator(".chip", has_text="ddpg").get_attribute("aria-pressed") == "false"
         assert plots(page, VISIBLE) == [TRACES - FEW] * TASKS
         page.close()
-        server.shutdown()
+        listening.shutdown()
         thread.join()

@@ -13,14 +13,15 @@ import ray
 from ray.cluster_utils import Cluster
 from study_files import TINY, content, write
 
-from euda import cli
 from euda.errors import EudaError
-from euda.study import plan, record, run
-from euda.study.launch import Launch
-from euda.study.local_engine import LocalEngine
-from euda.study.ray_engine import RayEngine
-from euda.study.record import Study
-from euda.study.stopping import Stop
+from euda.runs import run_folder
+from euda.runs.signals import Stop
+from euda.studies import plan, study_folder
+from euda.studies.engines.local import LocalEngine
+from euda.studies.engines.ray import RayEngine
+from euda.studies.launcher import Launch
+from euda.studies.study_folder import Study
+from euda.terminal import cli
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
@@ -53,7 +54,7 @@ def cluster(tmp_path_factory):
 
 def launch(study, engine):
     view = Quiet()
-    with record.locked(study):
+    with study_folder.locked(study):
         result = Launch(study, engine, view).go(Stop())
     return result, view
 
@@ -95,16 +96,16 @@ def test_a_study_asked_to_stop_saves_and_goes_on(cluster, tmp_path):
 
     asking = threading.Thread(target=ask)
     asking.start()
-    with record.locked(study):
+    with study_folder.locked(study):
         result = Launch(study, RayEngine(cluster.address), view).go(stop)
     asking.join(30)
     assert (result.finished, result.failures, result.signal) == (0, {}, signal.SIGINT)
     deadline = time.monotonic() + 20
-    while any(run.is_locked(study.folder_of(planned)) for planned in study.plan.runs):
+    while any(run_folder.is_locked(study.folder_of(planned)) for planned in study.plan.runs):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     begun = [f for f in study.runs.glob("*/*") if (f / "checkpoints").is_dir() and list(f.glob("checkpoints/*.json"))]
-    newest, damaged = run.load(begun[0]).newest_checkpoint()
+    newest, damaged = run_folder.load(begun[0]).newest_checkpoint()
     assert newest is not None
     assert damaged == []
 

@@ -8,13 +8,16 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.wrappers import FrameStackObservation
 from recording import Recording
+from simulated import assert_simulated, rollout
 from stable_baselines3 import DDPG, SAC, TD3
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 from turned_by_hand import assert_turned, assert_uniform
 
 import euda
-from euda.adapters.sb3 import RotatingReplayBuffer
+from euda.adapters.sb3 import RotatingDictReplayBuffer, RotatingReplayBuffer
 from euda.errors import EudaError, LayoutError
+from euda.replay.batches import Turner
+from euda.tasks.wrappers import DictObservation
 
 torch.set_num_threads(1)
 ENVIRONMENTS = {
@@ -172,13 +175,62 @@ def test_layouts_that_do_not_fit_are_refused():
     refused("share must be between 0 and 1, not 1.5", share=1.5)
 
 
-def test_stacked_frames_are_refused():
+def twice(model):
+    """A batch of what a model has stored, once as it is and once turned."""
+    return (_samples(model.replay_buffer, share) for share in (0.0, 1.0))
+
+
+def _samples(buffer, share):
+    buffer._turner = Turner(buffer.layout, share, np.random.default_rng(3))
+    return buffer._get_samples(np.arange(8))
+
+
+def yaws_of():
+    return np.random.default_rng(3).uniform(-np.pi, np.pi, 8)
+
+
+def test_stacked_frames_turn_together():
     env = ENVIRONMENTS["hopper3d_hop"]()
     stacked = VecFrameStack(DummyVecEnv([ENVIRONMENTS["hopper3d_hop"]]), 4)
     options = {"replay_buffer_class": RotatingReplayBuffer, "replay_buffer_kwargs": {"layout": env.layout}}
-    with pytest.raises(LayoutError, match="look like 4 stacked frames of 96: leave the stacking out"):
+    with pytest.raises(LayoutError, match=r"look like 4 stacked frames of 96: .*layout.stacked\(4\)"):
         TD3("MlpPolicy", stacked, **options, **small())
-    refused("are 3 stacked frames of 96 numbers", FrameStackObservation(env, 3))
+    options["replay_buffer_kwargs"] = {"layout": env.layout.stacked(4)}
+    model = TD3("MlpPolicy", stacked, **options, **small()).learn(40)
+    plain, turned = twice(model)
+    frames = plain.observations.numpy().reshape(8, 4, 96)
+    expected = np.stack([env.layout.rotate(frames[:, k], yaws_of()) for k in range(4)], 1).reshape(8, -1)
+    np.testing.assert_allclose(turned.observations, expected, atol=1e-5)
+
+
+def test_frames_beside_each_other_turn_together():
+    env = FrameStackObservation(ENVIRONMENTS["hopper3d_hop"](), 3)  # [3, 96]
+    layout = env.get_wrapper_attr("layout")
+    options = {"replay_buffer_class": RotatingReplayBuffer, "replay_buffer_kwargs": {"layout": layout}}
+    plain, turned = twice(TD3("MlpPolicy", env, **options, **small()).learn(40))
+    expected = layout.rotate(plain.observations.numpy(), yaws_of()[:, None])
+    np.testing.assert_allclose(turned.observations, expected, atol=1e-5)
+
+
+def test_dict_observations_turn_together():
+    env = DictObservation(euda.make("hopper3d_hop"), {"own": "joint", "limbs": "limb"})
+    options = {"replay_buffer_class": RotatingDictReplayBuffer, "replay_buffer_kwargs": {"layout": env.layout}}
+    model = TD3("MultiInputPolicy", env, **options, **small()).learn(40)
+    plain, turned = twice(model)
+    for before, after in (
+        (plain.observations, turned.observations),
+        (plain.next_observations, turned.next_observations),
+    ):
+        for name, layout in env.layout.items():
+            np.testing.assert_allclose(after[name], layout.rotate(before[name].numpy(), yaws_of()), atol=1e-5)
+            assert (after[name] - before[name]).abs().max() > 0.1
+    np.testing.assert_array_equal(plain.actions, turned.actions)
+    options["replay_buffer_class"] = RotatingReplayBuffer
+    with pytest.raises(LayoutError, match="RotatingDictReplayBuffer, with a DictLayout"):
+        TD3("MultiInputPolicy", env, **options, **small())
+    options = {"replay_buffer_class": RotatingDictReplayBuffer, "replay_buffer_kwargs": {"layout": env.layout["own"]}}
+    with pytest.raises(LayoutError, match="needs a DictLayout and a Dict as observation space, not Layout"):
+        TD3("MultiInputPolicy", env, **options, **small())
 
 
 @pytest.mark.parametrize(
@@ -188,7 +240,7 @@ def test_stacked_frames_are_refused():
 )
 def test_other_spaces_are_refused(space):
     layout = euda.make("hopper3d_hop").layout
-    with pytest.raises(LayoutError, match=r"Box of 96 numbers|flat observations of 96|floating point"):
+    with pytest.raises(LayoutError, match=r"Box of 96 numbers|observations of 96|floating point|with a DictLayout"):
         RotatingReplayBuffer(100, space, Box(-1, 1, (12,)), layout=layout)
 
 
@@ -218,3 +270,38 @@ def test_sb3_says_itself_that_its_own_n_steps_does_not_reach_the_buffer():
     options = {"replay_buffer_class": RotatingReplayBuffer, "replay_buffer_kwargs": {"layout": env.layout}}
     with pytest.warns(UserWarning, match="`n_steps=3` is ignored"):
         TD3("MlpPolicy", env, n_steps=3, **options, **small())
+
+
+def test_mirrored_batches_are_what_the_simulator_does():
+    env = euda.make("walker3d_run", seed=0)
+    group = euda.symmetries(env.model)
+    states, (s, a, r, following) = rollout(env, 30)
+    options = {"layout": env.layout, "share": 1.0, "elements": group.elements[1:], "seed": 0}
+    buffer = Recording(64, env.observation_space, env.action_space, "cpu", **options)
+    for row in range(30):
+        buffer.add(s[row], following[row], a[row], r[row : row + 1], np.zeros(1), [{}])
+    buffer.sample(40)
+    ((plain, batch),) = buffer.seen
+    rows = [int(np.flatnonzero((s == x).all(axis=1))[0]) for x in plain.observations.numpy()]
+    stored, changed = (
+        [x.observations.numpy(), x.actions.numpy(), x.rewards.numpy()[:, 0], x.next_observations.numpy()]
+        for x in (plain, batch)
+    )
+    kinds = assert_simulated(env, group, [states[row] for row in rows], stored, changed, yaws=True)
+    assert 8 < sum(kinds) < 32
+
+
+def test_sac_learns_from_mirrored_batches_and_wrong_actions_are_refused():
+    env = euda.make("walker_run", seed=0)
+    elements = euda.symmetries(env.model).elements[1:]
+    model = make(SAC, env, Recording, elements=elements, yaws=False).learn(300)
+    for plain, batch in model.replay_buffer.seen[::5]:
+        changed = (plain.actions != batch.actions).any(dim=1)
+        assert 0 < changed.sum() <= 32
+        image = env.actions.act(elements[0], plain.actions[changed])
+        assert torch.equal(batch.actions[changed], image)
+    space = Box(-np.inf, np.inf, (env.layout.dim,), np.float32)
+    with pytest.raises(EudaError, match="actions have 3 numbers, but the elements act on 6 actuators"):
+        RotatingReplayBuffer(10, space, Box(-1, 1, (3,)), layout=env.layout, elements=elements)
+    with pytest.raises(EudaError, match="needs a Box as action space"):
+        RotatingReplayBuffer(10, space, Discrete(3), layout=env.layout, elements=elements)

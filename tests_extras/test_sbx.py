@@ -69,3 +69,16 @@ def test_the_other_algorithms_learn(algorithm):
     env = ENVIRONMENTS["hopper3d_hop"]()
     model = algorithm("MlpPolicy", env, **rotating(env), **small()).learn(400)
     assert all(np.isfinite(leaf).all() for leaf in weights(model))
+
+
+def test_sbx_learns_from_mirrored_batches():
+    env = euda.make("walker_run", seed=0)
+    elements = euda.symmetries(env.model).elements[1:]
+    model = SAC("MlpPolicy", env, **rotating(env, Recording, elements=elements, yaws=False), **small()).learn(300)
+    assert model.replay_buffer.seen
+    for plain, batch in model.replay_buffer.seen:
+        actions, images = (np.asarray(x.actions) for x in (plain, batch))
+        changed = (actions != images).any(axis=1)
+        assert 0 < changed.sum() <= len(changed) // 2
+        assert np.array_equal(images[changed], env.actions.act(elements[0], actions[changed]))
+    assert all(np.isfinite(leaf).all() for leaf in weights(model))

@@ -4,6 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from simulated import assert_simulated, rollout
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torchrl.data import LazyMemmapStorage, LazyTensorStorage, TensorDictReplayBuffer
@@ -14,7 +15,9 @@ from torchrl.objectives import SoftUpdate, TD3Loss
 from turned_by_hand import assert_turned, assert_uniform
 
 import euda
+from euda import Field, Kind, Layout
 from euda.adapters.torchrl import RotateTransform
+from euda.body.dict_layout import DictLayout
 from euda.errors import EudaError, LayoutError
 
 torch.set_num_threads(1)
@@ -155,6 +158,20 @@ def test_the_whole_buffer_goes_on_from_its_files(tmp_path):
     assert torch.equal(*drawn)
 
 
+def test_histories_and_several_entries_turn_by_one_yaw():
+    draw = np.random.default_rng(0)
+    goal = Layout((Field("goal", Kind.VECTOR),))
+    layout = DictLayout({"observation": LAYOUT, "goal": goal, "depth": None})
+    data = TensorDict({"observation": torch.from_numpy(draw.normal(size=(6, 3, 96))), "goal": torch.ones(6, 3),
+                       "depth": torch.ones(6, 2)}, [6])  # fmt: skip
+    turned = RotateTransform(layout, 1.0, seed=3)(data.clone())
+    yaws = np.random.default_rng(3).uniform(-np.pi, np.pi, 6)
+    frames = LAYOUT.rotate(data["observation"].numpy(), yaws[:, None])
+    np.testing.assert_allclose(turned["observation"], frames, atol=1e-12)
+    np.testing.assert_allclose(turned["goal"], goal.rotate(np.ones((6, 3)), yaws), atol=1e-6)
+    assert torch.equal(turned["depth"], data["depth"])
+
+
 # -- refused ---------------------------------------------------------------------------------------------------
 
 
@@ -170,9 +187,8 @@ def test_what_does_not_fit_is_refused():
     refused("no tensor 'state' to turn: give keys=.*observation", LAYOUT, keys=("state",))
     data = transitions()
     refused("look like 2 stacked frames", LAYOUT, data=data.clone().set("observation", torch.zeros(256, 192)))
-    refused("are 3 stacked frames", LAYOUT, data=data.clone().set("observation", torch.zeros(256, 3, 96)))
     pixels = torch.zeros(256, 3, 8, 8, dtype=torch.uint8)
-    refused("flat observations", LAYOUT, data=data.clone().set("observation", pixels))
+    refused("or frames of them", LAYOUT, data=data.clone().set("observation", pixels))
     refused("floating point", LAYOUT, data=data.clone().set("observation", torch.zeros(256, 96, dtype=torch.int64)))
     with pytest.raises(LayoutError, match="a batch of transitions"):
         RotateTransform(LAYOUT)(data[0])
@@ -191,3 +207,22 @@ def test_normalised_observations_are_refused(order):
 def test_it_is_refused_in_an_environment():
     with pytest.raises(EudaError, match="belongs to a replay buffer"):
         TransformedEnv(GymWrapper(ENVIRONMENTS["hopper3d_hop"]()), RotateTransform(LAYOUT)).rollout(2)
+
+
+def test_mirrored_batches_are_what_the_simulator_does():
+    env = euda.make("walker3d_run", seed=0)
+    group = euda.symmetries(env.model)
+    states, (s, a, r, following) = rollout(env, 30)
+    tensors = {"observation": torch.as_tensor(s), "action": torch.as_tensor(a), "row": torch.arange(30),
+               "next": {"observation": torch.as_tensor(following), "reward": torch.as_tensor(r)}}  # fmt: skip
+    transform = RotateTransform(env.layout, share=1.0, seed=0, elements=group.elements[1:])
+    batch = filled(transform, data=TensorDict(tensors, [30]), batch_size=40).sample()
+    rows = batch["row"].numpy()
+    stored = [array[rows] for array in (s, a, r, following)]
+    changed = [batch[key].numpy() for key in ("observation", "action", ("next", "reward"), ("next", "observation"))]
+    kinds = assert_simulated(env, group, [states[row] for row in rows], stored, changed, yaws=True)
+    assert 8 < sum(kinds) < 32
+    wrong = RotateTransform(env.layout, elements=group.elements[1:], action_keys=["a"])
+    buffer = filled(wrong, data=TensorDict(tensors, [30]))
+    with pytest.raises(LayoutError, match=r"no tensor 'a' to turn: give action_keys=..., out of .*action"):
+        buffer.sample()

@@ -9,41 +9,51 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from euda.adapters.gymnasium import LimbObservation
-    from euda.api import evaluate, load_policy, train
-    from euda.body.certificate import Certificate, certify
-    from euda.body.environment import ModelEnv, TaskEnv, make
-    from euda.body.layout import Field, Kind, Layout
+    from euda.api import evaluate, evaluate_turned, export, load, train
+    from euda.api import load as load_policy  # noqa: F401 - see _FORMER
+    from euda.body.field import Field, Kind
+    from euda.body.layout import Layout
     from euda.body.morphology import Limb, Morphology
-    from euda.body.picture import picture
-    from euda.body.sufficiency import sufficiency
-    from euda.body.tasks import TASKS
     from euda.errors import EudaError
+    from euda.media.picture import picture
     from euda.replay.dataset import augment_dataset
-    from euda.study.methods import METHODS
-    from euda.study.run import Run
+    from euda.reports.matplotlib_figures import draw_runs
+    from euda.runs.methods import METHODS
+    from euda.runs.run_folder import Run
+    from euda.symmetry.certificate import Certificate, certify
+    from euda.symmetry.discovery import symmetries
+    from euda.symmetry.selection import task_symmetries
+    from euda.symmetry.sufficiency import sufficiency
+    from euda.tasks.limb_observation import LimbObservation
+    from euda.tasks.table import TASKS
+    from euda.tasks.task_env import ModelEnv, TaskEnv, make
 
 _HOME = {
-    "Certificate": "euda.body.certificate",
+    "Certificate": "euda.symmetry.certificate",
     "EudaError": "euda.errors",
-    "Field": "euda.body.layout",
-    "Kind": "euda.body.layout",
+    "Field": "euda.body.field",
+    "Kind": "euda.body.field",
     "Layout": "euda.body.layout",
     "Limb": "euda.body.morphology",
-    "LimbObservation": "euda.adapters.gymnasium",
-    "METHODS": "euda.study.methods",
-    "ModelEnv": "euda.body.environment",
+    "LimbObservation": "euda.tasks.limb_observation",
+    "METHODS": "euda.runs.methods",
+    "ModelEnv": "euda.tasks.task_env",
     "Morphology": "euda.body.morphology",
-    "Run": "euda.study.run",
-    "TASKS": "euda.body.tasks",
-    "TaskEnv": "euda.body.environment",
+    "Run": "euda.runs.run_folder",
+    "TASKS": "euda.tasks.table",
+    "TaskEnv": "euda.tasks.task_env",
     "augment_dataset": "euda.replay.dataset",
-    "certify": "euda.body.certificate",
+    "certify": "euda.symmetry.certificate",
+    "draw_runs": "euda.reports.matplotlib_figures",
     "evaluate": "euda.api",
-    "load_policy": "euda.api",
-    "make": "euda.body.environment",
-    "picture": "euda.body.picture",
-    "sufficiency": "euda.body.sufficiency",
+    "evaluate_turned": "euda.api",
+    "export": "euda.api",
+    "load": "euda.api",
+    "make": "euda.tasks.task_env",
+    "picture": "euda.media.picture",
+    "sufficiency": "euda.symmetry.sufficiency",
+    "symmetries": "euda.symmetry.discovery",
+    "task_symmetries": "euda.symmetry.selection",
     "train": "euda.api",
 }
 
@@ -63,16 +73,26 @@ __all__ = [
     "TaskEnv",
     "augment_dataset",
     "certify",
+    "draw_runs",
     "evaluate",
-    "load_policy",
+    "evaluate_turned",
+    "export",
+    "load",
     "make",
     "picture",
     "sufficiency",
+    "symmetries",
+    "task_symmetries",
     "train",
 ]
 
 
+_FORMER = {"load_policy": "load"}
+"""Names that scripts may still use; the shorter one is what a user types, and a run has one thing to act with."""
+
+
 def __getattr__(name: str) -> Any:
+    name = _FORMER.get(name, name)
     if name not in _HOME:
         raise AttributeError(f"module 'euda' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)
@@ -83,7 +103,7 @@ def __dir__() -> list[str]:
 
 
 def _register_environments() -> None:
-    from euda.body.environment import register
+    from euda.tasks.task_env import register
 
     register()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import traceback
 from collections.abc import Iterable
 
 
@@ -34,6 +36,10 @@ class InstabilityError(SimulationError):
     """The simulation blew up: from a state that was reached and an action that was allowed."""
 
 
+class UnfitError(EudaError):
+    """What was stored is not of this agent or replay."""
+
+
 class RenderingError(EudaError):
     """No picture can be drawn on this machine."""
 
@@ -44,3 +50,15 @@ def unknown(what: str, value: object, valid: Iterable[str]) -> EudaError:
     near = difflib.get_close_matches(str(value), valid, n=3, cutoff=0.6)
     hint = f" did you mean {' or '.join(repr(name) for name in near)}?" if near else ""
     return EudaError(f"unknown {what} {value!r}:{hint} valid are {', '.join(valid)}")
+
+
+def failure(what: str, error: BaseException) -> EudaError:
+    """The error for code of the user's own that raised anything: what failed, where, and with which words.
+
+    Call it in an `except (Exception, SystemExit)`: a function that calls `sys.exit` has failed too, and must not end
+    the run as if all were well.
+    """
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    said = " ".join(str(error).split())
+    where = f"in line {place.lineno} of {os.path.basename(place.filename)!r}"
+    return EudaError(f"{what} failed {where}: {type(error).__name__}{': ' if said else ''}{said}")

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from euda.body.layout import Kind, Layout
+from euda.body.yaws import wrap
 
 
 def random_observations(layout: Layout, count: int, rng: np.random.Generator, scale: float = 1.0) -> np.ndarray:
-    """Random observations [count, dim] (float64) valid for their kinds: angles in [-π, π), unit quaternions.
+    """Random observations [count, dim] (float64) valid for their kinds: angles in [-π, π), unit quaternions with w ≥ 0.
 
     >>> import numpy as np
     >>> from euda import Field, Kind, Layout
@@ -29,7 +30,7 @@ def random_observations(layout: Layout, count: int, rng: np.random.Generator, sc
         if field.kind is Kind.QUATERNION:
             quaternions = x[:, where].reshape(count, field.count, 4)
             x[:, where] = (quaternions / np.linalg.norm(quaternions, axis=-1, keepdims=True)).reshape(count, field.dim)
-    return x
+    return layout.canonical(x)
 
 
 def assert_equivariant(
@@ -56,7 +57,7 @@ def assert_equivariant(
     """
     rng = np.random.default_rng(seed)
     layouts = [inputs] if isinstance(inputs, Layout) else list(inputs)
-    yaws = rng.uniform(0, 2 * np.pi, samples)
+    yaws = rng.uniform(-np.pi, np.pi, samples)
     plain: list[np.ndarray] = []
     turned: list[np.ndarray] = []
     for layout in layouts:
@@ -85,11 +86,17 @@ def assert_equivariant(
 
 
 def _difference(after: np.ndarray, expected: np.ndarray, output: Layout | None) -> np.ndarray:
-    """Absolute differences; headings modulo a full turn."""
+    """Absolute differences; headings modulo a full turn, quaternions modulo their sign."""
     difference = np.abs(after - expected)
     for field in output or ():
+        where = output.slices[field.name]  # pyright: ignore[reportOptionalMemberAccess]
         if field.kind is Kind.HEADING:
-            where = output.slices[field.name]  # pyright: ignore[reportOptionalMemberAccess]
-            wrapped = np.remainder(after[..., where] - expected[..., where] + np.pi, 2 * np.pi) - np.pi
-            difference[..., where] = np.abs(wrapped)
+            difference[..., where] = np.abs(wrap(np, after[..., where] - expected[..., where]))
+        if field.kind is Kind.QUATERNION:
+            pair = [
+                np.abs(after[..., where] + sign * expected[..., where]).reshape(len(after), field.count, 4)
+                for sign in (1, -1)
+            ]
+            is_closer = pair[0].max(-1, keepdims=True) < pair[1].max(-1, keepdims=True)
+            difference[..., where] = np.where(is_closer, *pair).reshape(len(after), -1)
     return difference

@@ -1,4 +1,4 @@
-"""Rotation for TorchRL: a transform of replay buffers that turns what they have sampled.
+"""Symmetry for TorchRL: a transform of replay buffers that turns and mirrors what they have sampled.
 
     buffer.append_transform(RotateTransform(layout, share=0.5))
 
@@ -19,36 +19,50 @@ import torch
 from tensordict import TensorDictBase
 from torchrl.envs.transforms import Compose, ObservationNorm, Transform, VecNorm, VecNormV2
 
+from euda.body.dict_layout import DictLayout
+from euda.body.entry_map import Acting
 from euda.body.layout import Layout
 from euda.errors import EudaError, LayoutError
-from euda.replay.turning import Turner, check_fit
+from euda.replay.batches import Turner, check_actions, check_fit
 
 Key = str | tuple[str, ...]
 _NORMALISERS = (ObservationNorm, VecNorm, VecNormV2)
 
 
 class RotateTransform(Transform):
-    """Turn exactly round(share * B) rows of a sampled batch, each by one yaw, uniform in [0, 2π).
+    """Turn exactly round(share * B) rows of a sampled batch, each by one yaw, uniform in [-π, π).
 
-    `keys` are the entries of the batch that the layout describes; a row has one yaw for all of them. A batch of
+    `keys` are the entries of the batch that the layout describes; a row has one yaw for all of them. Entries of
+    different kinds have a layout each: a `DictLayout` by key, such as {"observation": …, ("next", "observation"): …,
+    "goal": …}, which then names the keys. A batch of
     sequences [B, T] has one yaw per sequence: reshape what a SliceSampler returns before this transform. `seed`
     seeds the yaws; without one they follow from `torch.manual_seed`. PyTorch's random numbers are never touched.
     The stream of yaws is part of `state_dict()`.
+
+    With `elements` (mirrors and exchanges of limbs, see `euda.task_symmetries`) one of them or the identity is drawn
+    for each of these rows first, all alike, and the actions under `action_keys` are mapped too. `yaws=False` leaves the
+    yaws out.
     """
 
     def __init__(
         self,
-        layout: Layout,
+        layout: Layout | DictLayout,
         share: float = 0.5,
         keys: Sequence[Key] = ("observation", ("next", "observation")),
         seed: int | None = None,
+        elements: Sequence[Acting] = (),
+        yaws: bool = True,
+        action_keys: Sequence[Key] = ("action",),
     ) -> None:
-        super().__init__(in_keys=list(keys), out_keys=list(keys))
-        self._turner = Turner(layout, share, np.random.default_rng(torch.initial_seed() if seed is None else seed))
+        keys = list(layout) if isinstance(layout, DictLayout) else list(keys)
+        super().__init__(in_keys=keys, out_keys=keys)
+        generator = np.random.default_rng(torch.initial_seed() if seed is None else seed)
+        self._turner = Turner(layout, share, generator, elements, yaws)
+        self._action_keys = list(action_keys) if self._turner.elements else []
         self._chain: weakref.ref[Any] | None = None
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> Layout | DictLayout:
         """What each entry of an observation is and how it turns."""
         return self._turner.layout
 
@@ -59,21 +73,33 @@ class RotateTransform(Transform):
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Turn a share of a sampled batch."""
-        observations = [self._observations(tensordict, key) for key in self.in_keys]
+        observations = {key: self._observations(tensordict, key) for key in self.in_keys}
+        actions = [self._actions(tensordict, key) for key in self._action_keys]
         if not self._turner.is_idle:
             self._refuse_normalisers()
-            for key, turned in zip(self.out_keys, self._turner.turn(*observations), strict=True):
+            for key, turned in self._turned(observations, actions).items():
                 tensordict.set(key, turned)
         return tensordict
 
+    def _turned(self, observations: dict[Key, Any], actions: list[Any]) -> dict[Key, Any]:
+        if isinstance(self.layout, DictLayout):
+            changed, *mapped = self._turner.turn(observations, actions=actions)
+            return changed | dict(zip(self._action_keys, mapped, strict=True))
+        changed = self._turner.turn(*observations.values(), actions=actions)
+        return dict(zip([*observations, *self._action_keys], changed, strict=True))
+
     def _observations(self, batch: TensorDictBase, key: Key) -> Any:
-        value = batch.get(key, None)
-        if not isinstance(value, torch.Tensor):
-            entries = sorted(map(str, batch.keys(include_nested=True, leaves_only=True)))
-            raise LayoutError(f"the batch has no tensor {key!r} to turn: give keys=..., out of {', '.join(entries)}")
+        value = _tensor(batch, key, "keys")
         if not batch.batch_dims:
             raise LayoutError("rotation needs a batch of transitions, not a single one: sample with a batch_size")
-        check_fit(self.layout, tuple(value.shape[batch.batch_dims :]), value.dtype)
+        layout = self.layout[key] if isinstance(self.layout, DictLayout) else self.layout
+        if layout is not None:
+            check_fit(layout, tuple(value.shape[batch.batch_dims :]), value.dtype)
+        return value
+
+    def _actions(self, batch: TensorDictBase, key: Key) -> Any:
+        value = _tensor(batch, key, "action_keys")
+        check_actions(self._turner.elements, value.shape[-1])
         return value
 
     # -- its place ---------------------------------------------------------------------------------------
@@ -107,6 +133,14 @@ class RotateTransform(Transform):
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Go on from there."""
         self._turner.generator.bit_generator.state = state["generator"]
+
+
+def _tensor(batch: TensorDictBase, key: Key, argument: str) -> Any:
+    value = batch.get(key, None)
+    if not isinstance(value, torch.Tensor):
+        entries = ", ".join(sorted(map(str, batch.keys(include_nested=True, leaves_only=True))))
+        raise LayoutError(f"the batch has no tensor {key!r} to turn: give {argument}=..., out of {entries}")
+    return value
 
 
 def _misplaced() -> EudaError:

@@ -1,14 +1,16 @@
-"""Transition → Agent: an immutable value with four verbs: initialise, explore, act, update.
+"""Transition → Agent: an immutable value with five verbs: initialise, observe, explore, act, update.
 
-What distinguishes DDPG from SAC is an `Algorithm`: pure functions on a dict of flat arrays. Everything else
-is here once: compiling, the augmentation in front of the update, the NumPy copy of the actor, storing.
+What distinguishes DDPG from SAC is an `Algorithm`: pure functions on a dict of trees of arrays. Everything else
+is here once: compiling, the augmentation in front of the update, what the networks see of an observation, the NumPy
+copy of the actor, storing.
 
 One update is one jitted call. Which parts run (the actor learns at every second update) is decided on the
 host, so each combination is its own compiled function without branches. Arrays that an update replaces are
 donated: after `new, metrics = agent.update(...)` only `new` may learn on. The actor is not donated: the
 NumPy policy reads it in place, without a copy, and stays valid as long as it is held.
 
-All randomness of an update comes from (seed, number of updates), so nothing of it needs storing.
+All randomness of an update comes from (seed, number of updates), so nothing of it needs storing. Where observations
+are normalised, `observe` adds one to the statistics, and the next update is the first that sees it.
 """
 
 from __future__ import annotations
@@ -23,19 +25,22 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from euda.agents.networks import Network, size, unravel
-from euda.config import LearningConfig
-from euda.errors import EudaError
+from euda.agents.arrays import fill, fill_flat, flatten
+from euda.agents.inputs import AS_THEY_ARE, Inputs
+from euda.agents.networks import Network
+from euda.agents.noise import Noise
+from euda.agents.normaliser import Moments
+from euda.agents.settings import LearningConfig
 from euda.replay.augmentation import Augmentation, unchanged
 from euda.replay.buffer import Transition
 
 Floats = npt.NDArray[np.float32]
 State = Mapping[str, Any]
-"""The learner's arrays by name: flat parameter vectors, Adam's moments, targets, and `finite`."""
+"""The learner's arrays by name: trees of parameters, of their optimisers and of targets, and `finite`."""
 Metrics = dict[str, jax.Array]
 Due = tuple[bool, bool]
 """Which of the slower parts an update includes: (actor, targets)."""
-_ACTOR = "actor"
+_ACTOR, _STATISTICS, _MOMENTS = "actor", "statistics", "moments"
 
 
 class Algorithm(Protocol):
@@ -51,32 +56,31 @@ class Algorithm(Protocol):
     def actions(self) -> int: ...
 
     def initialise(self, key: jax.Array) -> dict[str, Any]:
-        """The arrays at the beginning; one of them is called 'actor'."""
+        """The trees at the beginning; the parameters of the actor are called 'actor'."""
         ...
 
     def update(
-        self, state: State, batch: Transition, key: jax.Array, step: Any, count: Any, *, actor: bool, targets: bool
+        self, state: State, batch: Transition, key: jax.Array, step: Any, *, actor: bool, targets: bool
     ) -> tuple[dict[str, Any], Metrics]:
-        """The arrays that change, and scalars; `step` is the environment's, `count` the updates before this one."""
+        """The trees that change, and scalars; `step` is the environment's."""
         ...
 
     def mode(self, outputs: Any) -> Any:
         """The action without noise [..., m] of the actor's outputs, for NumPy or JAX arrays."""
         ...
 
-    def sample(self, outputs: Floats, generator: np.random.Generator, step: int) -> Floats:
-        """An exploring action [..., m], within [-1, 1], of the actor's outputs, in NumPy."""
+    def sample(self, outputs: Floats, z: Floats, step: int) -> Floats:
+        """An exploring action [..., m], within [-1, 1], of the actor's outputs and numbers N(0, 1), in NumPy."""
         ...
 
 
 class Program:
-    """An algorithm with an augmentation in front, compiled once for each combination of parts."""
+    """An algorithm with an augmentation and inputs in front, compiled once for each combination of parts."""
 
-    def __init__(self, algorithm: Algorithm, augment: Augmentation = unchanged) -> None:
-        self.algorithm, self.augment = algorithm, augment
+    def __init__(self, algorithm: Algorithm, augment: Augmentation = unchanged, inputs: Inputs = AS_THEY_ARE) -> None:
+        self.algorithm, self.augment, self.inputs = algorithm, augment, inputs
         self._compiled: dict[Due, tuple[tuple[str, ...], Callable[..., Any]]] = {}
-        actor = algorithm.actor
-        self.forward = jax.jit(lambda flat, observations: actor.apply(unravel(actor, flat), observations))
+        self.forward = jax.jit(algorithm.actor.apply)
 
     def learn(self, donated: State, kept: State, batch: Transition, key: jax.Array, clock: Any, *, due: Due) -> Any:
         """The whole update, a pure function; `clock` holds the environment's step and the number of updates before."""
@@ -84,7 +88,9 @@ class Program:
         step, count = clock[0], clock[1]
         for_batch, for_loss = jax.random.split(jax.random.fold_in(key, count))
         batch = self.augment(for_batch, batch)
-        changes, metrics = self.algorithm.update(state, batch, for_loss, step, count, actor=due[0], targets=due[1])
+        s, following = (self.inputs(state.get(_STATISTICS), x) for x in (batch.observation, batch.next_observation))
+        batch = batch._replace(observation=s, next_observation=following)
+        changes, metrics = self.algorithm.update(state, batch, for_loss, step, actor=due[0], targets=due[1])
         losses = [value for name, value in metrics.items() if name.endswith("loss")]
         finite = functools.reduce(jnp.logical_and, map(jnp.isfinite, losses))
         changes["finite"] = metrics["finite"] = jnp.logical_and(state["finite"], finite)
@@ -94,7 +100,7 @@ class Program:
     def in_numpy(self) -> bool:
         """Whether the actor has a NumPy form."""
         network, observation = self.algorithm.actor, np.zeros(self.algorithm.features, np.float32)
-        return network.apply_numpy(unravel(network, np.zeros(size(network), np.float32)), observation) is not None
+        return network.apply_numpy(network.initialise(jax.random.key(0)), observation) is not None
 
     def __call__(
         self, state: State, batch: Transition, key: jax.Array, clock: Any, due: Due
@@ -117,9 +123,9 @@ class Program:
 
 
 @functools.lru_cache(maxsize=16)
-def program(algorithm: Algorithm, augment: Augmentation = unchanged) -> Program:
-    """The program of an algorithm and an augmentation; equal ones share what is compiled."""
-    return Program(algorithm, augment)
+def program(algorithm: Algorithm, augment: Augmentation = unchanged, inputs: Inputs = AS_THEY_ARE) -> Program:
+    """The program of an algorithm, an augmentation and inputs; equal ones share what is compiled."""
+    return Program(algorithm, augment, inputs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,37 +137,68 @@ class Agent:
     key: jax.Array
     """From the seed; folded with the number of updates at each of them."""
     updates: int = 0
+    moments: Moments | None = None
+    """Sums over the observations so far, on the host; None where they are not normalised."""
 
     @staticmethod
-    def initialise(algorithm: Algorithm, seed: int, augment: Augmentation = unchanged) -> Agent:
+    def initialise(
+        algorithm: Algorithm, seed: int, augment: Augmentation = unchanged, inputs: Inputs = AS_THEY_ARE
+    ) -> Agent:
         """A fresh agent; the same seed gives the same bytes."""
         first, key = jax.random.split(jax.random.key(seed))
-        state = {name: jnp.array(value) for name, value in algorithm.initialise(first).items()}
-        return Agent(program(algorithm, augment), {**state, "finite": jnp.array(True)}, key)
+        state = _on_device(_fresh(algorithm, inputs, first))
+        return Agent(program(algorithm, augment, inputs), state, key, 0, inputs.begin())
 
     # -- acting ----------------------------------------------------------------------------------------
 
     @functools.cached_property
     def policy(self) -> Callable[[Floats], Floats]:
-        """Observations [dim] or [B, dim] to the actor's outputs, in NumPy if the network has such a form."""
-        network, flat = self.program.algorithm.actor, self.state[_ACTOR]
+        """What the networks see, [dim] or [B, dim], to the actor's outputs, in NumPy if the network has such a form."""
+        network, params = self.program.algorithm.actor, self.state[_ACTOR]
         if not self.program.in_numpy:
-            return functools.partial(_forward, self.program.forward, flat)
-        return functools.partial(network.apply_numpy, unravel(network, np.asarray(flat)))  # type: ignore[return-value]
+            return functools.partial(_forward, self.program.forward, params)
+        return functools.partial(network.apply_numpy, jax.tree.map(np.asarray, params))  # type: ignore[return-value]
 
     def act(self, observations: Floats) -> Floats:
         """The best actions known, [m] for one observation [dim], [B, m] for many [B, dim]."""
-        return self.program.algorithm.mode(self.policy(observations))
+        return self.program.algorithm.mode(self._outputs(observations))
 
-    def explore(self, observation: Floats, generator: np.random.Generator, step: int) -> Floats:
-        """An action to learn from at the environment's step `step`, within [-1, 1]: random at first, then noisy."""
+    def explore(
+        self, observation: Floats, generator: np.random.Generator, step: int, noise: Noise | None = None
+    ) -> Floats:
+        """An action to learn from at the environment's step `step`, within [-1, 1]: random at first, then noisy.
+
+        Without a `noise` actions are independent of each other, and there may be many observations [B, dim].
+        """
         algorithm = self.program.algorithm
+        shape = (*observation.shape[:-1], algorithm.actions)
         if step < algorithm.config.exploration_steps:
-            shape = (*observation.shape[:-1], algorithm.actions)
-            return generator.uniform(-1.0, 1.0, shape).astype(np.float32)
-        return algorithm.sample(self.policy(observation), generator, step)
+            return noise.uniform(generator) if noise else generator.uniform(-1.0, 1.0, shape).astype(np.float32)
+        z = noise.normal(generator) if noise else generator.standard_normal(shape, np.float32)
+        return algorithm.sample(self._outputs(observation), z, step)
+
+    def _outputs(self, observations: Floats) -> Floats:
+        return self.program.inputs.ask(self.state.get(_STATISTICS), self.policy, observations)
+
+    @property
+    def acting(self) -> dict[str, Any]:
+        """The trees of arrays that acting alone needs."""
+        return {name: self.state[name] for name in (_ACTOR, _STATISTICS) if name in self.state}
+
+    def answer(self, arrays: State, observations: Any) -> Any:
+        """`act` as a pure function of the arrays in `acting` and of JAX's observations [B, dim]: what exports trace."""
+        algorithm = self.program.algorithm
+        actor = functools.partial(algorithm.actor.apply, arrays[_ACTOR])
+        return algorithm.mode(self.program.inputs.ask(arrays.get(_STATISTICS), actor, observations))
 
     # -- learning --------------------------------------------------------------------------------------
+
+    def observe(self, observation: Floats) -> Agent:
+        """The agent that has seen one more observation [dim] of the environment; nothing else changes."""
+        if self.moments is None:
+            return self
+        moments = self.program.inputs.observe(self.moments, observation)
+        return self._with_policy(Agent(self.program, self.state, self.key, self.updates, moments))
 
     def update(self, batch: Transition, step: int) -> tuple[Agent, Metrics]:
         """The agent after learning from `batch` at the environment's step `step`, and scalars that stay on the device.
@@ -171,39 +208,83 @@ class Agent:
         config = self.program.algorithm.config
         due = (self.updates % config.actor_every == 0, self.updates % config.target_every == 0)
         clock = np.array((step, self.updates), np.int32)
-        state, metrics = self.program(self.state, batch, self.key, clock, due)
-        agent = Agent(self.program, state, self.key, self.updates + 1)
-        if not due[0] and "policy" in self.__dict__:
-            agent.__dict__["policy"] = self.__dict__["policy"]
-        return agent, metrics
+        state = self.state if self.moments is None else {**self.state, **_statistics(self.program.inputs, self.moments)}
+        state, metrics = self.program(state, batch, self.key, clock, due)
+        agent = Agent(self.program, state, self.key, self.updates + 1, self.moments)
+        return (agent if due[0] else self._with_policy(agent)), metrics
+
+    def _with_policy(self, other: Agent) -> Agent:
+        """The other agent, which has the same actor, with the copy of it that was made for this one."""
+        if "policy" in self.__dict__:
+            other.__dict__["policy"] = self.__dict__["policy"]
+        return other
 
     # -- storing ---------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, npt.NDArray]:
-        """Everything that a checkpoint needs, as flat named arrays (copies)."""
-        arrays = {name: np.array(value) for name, value in self.state.items()}
-        return {**arrays, "key": np.array(jax.random.key_data(self.key)), "updates": np.array(self.updates, np.int64)}
+        """Everything that a checkpoint needs, as named arrays (copies)."""
+        return flatten({**self.state, **_stored(self.key, self.updates, self.moments)})
 
     @staticmethod
     def from_state_dict(
-        algorithm: Algorithm, arrays: Mapping[str, npt.NDArray], augment: Augmentation = unchanged
+        algorithm: Algorithm,
+        arrays: Mapping[str, npt.NDArray],
+        augment: Augmentation = unchanged,
+        inputs: Inputs = AS_THEY_ARE,
     ) -> Agent:
-        """The agent that `state_dict` described; names and shapes must be those of `algorithm`."""
-        fresh = {**algorithm.initialise(jax.random.key(0)), "finite": np.array(True)}
-        wanted = {**{name: np.shape(value) for name, value in fresh.items()}, "key": (2,), "updates": ()}
-        found = {name: np.shape(value) for name, value in arrays.items()}
-        if wanted != found:
-            wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
-            raise EudaError(f"the stored agent does not fit: {', '.join(wrong)} missing, unknown or of another shape")
-        state = {name: jnp.array(arrays[name]) for name in fresh}
-        key = jax.random.wrap_key_data(jnp.array(arrays["key"]))
-        return Agent(program(algorithm, augment), state, key, int(arrays["updates"]))
+        """The agent that `state_dict` described; names, shapes and types must be those of `algorithm` and `inputs`."""
+        key = jax.random.key(0)
+        state = fill({**_fresh(algorithm, inputs, key), **_stored(key, 0, inputs.begin())}, arrays)
+        key, updates = jax.random.wrap_key_data(jnp.array(state.pop("key"))), int(state.pop("updates"))
+        moments = state.pop(_MOMENTS, None)
+        return Agent(program(algorithm, augment, inputs), _on_device(state), key, updates, moments)
+
+    def policy_arrays(self) -> dict[str, npt.NDArray]:
+        """What acting alone needs of it, as named arrays (copies)."""
+        return flatten(self.acting)
+
+    @staticmethod
+    def from_policy_arrays(
+        algorithm: Algorithm, arrays: Mapping[str, npt.NDArray], inputs: Inputs = AS_THEY_ARE
+    ) -> Agent:
+        """An agent that can only act, from `policy_arrays` or from more; also from the one vector of older runs."""
+        actor = algorithm.actor.initialise(jax.random.key(0))
+        state = {_ACTOR: actor, **_statistics(inputs, inputs.begin())}
+        names = flatten(state).keys()
+        if _ACTOR in arrays.keys() - names:
+            state = {_ACTOR: fill_flat(actor, arrays[_ACTOR])}
+        else:
+            state = fill(state, {name: arrays[name] for name in names & arrays.keys()})
+        return Agent(program(algorithm, unchanged, inputs), _on_device(state), jax.random.key(0))
 
 
-jax.tree_util.register_dataclass(Agent, data_fields=["state", "key"], meta_fields=["program", "updates"])
+jax.tree_util.register_dataclass(Agent, data_fields=["state", "key", "moments"], meta_fields=["program", "updates"])
 
 
-def _forward(forward: Callable[..., Any], flat: Any, observations: Floats) -> Floats:
+def _fresh(algorithm: Algorithm, inputs: Inputs, key: jax.Array) -> dict[str, Any]:
+    return {**algorithm.initialise(key), **_statistics(inputs, inputs.begin()), "finite": np.array(True)}
+
+
+def _statistics(inputs: Inputs, moments: Moments | None) -> dict[str, Any]:
+    statistics = inputs.statistics(moments)
+    return {} if statistics is None else {_STATISTICS: statistics}
+
+
+def _stored(key: jax.Array, updates: int, moments: Moments | None) -> dict[str, Any]:
+    """What a checkpoint has beside the state."""
+    sums = {} if moments is None else {_MOMENTS: moments}
+    return {"key": jax.random.key_data(key), "updates": np.array(updates, np.int64), **sums}
+
+
+def _on_device(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Copies of all arrays: parameters and their targets begin as the same ones, and an update donates both.
+
+    Statistics stay on the host, where every action needs them.
+    """
+    return {name: tree if name == _STATISTICS else jax.tree.map(jnp.array, tree) for name, tree in state.items()}
+
+
+def _forward(forward: Callable[..., Any], params: Any, observations: Floats) -> Floats:
     """The actor's outputs through a jitted call, for networks without a NumPy form."""
-    outputs = np.asarray(forward(flat, np.atleast_2d(observations)))
+    outputs = np.asarray(forward(params, np.atleast_2d(observations)))
     return outputs if observations.ndim > 1 else outputs[0]

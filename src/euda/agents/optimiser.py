@@ -1,32 +1,45 @@
-"""Adam and the soft target update, each one fused pass over flat parameter vectors."""
+"""Gradient → parameters: Adam and what can be added to it, by Optax; and the soft update of target networks."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-import jax.numpy as jnp
+import jax
+import optax
 
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
-
-
-class Adam(NamedTuple):
-    """Running means of the gradient and of its square, each of the shape of the parameters."""
-
-    mean: Any
-    square: Any
+from euda.agents.settings import LearningConfig
 
 
-def adam(theta: Any, gradient: Any, state: Adam, count: Any, rate: Any) -> tuple[Any, Adam]:
-    """One step of Adam; `count` is 1 at the first step, `rate` a number or one factor per entry."""
-    mean = BETA_1 * state.mean + (1 - BETA_1) * gradient
-    square = BETA_2 * state.square + (1 - BETA_2) * gradient * gradient
-    mean_bias = -jnp.expm1(count * math.log(BETA_1))  # 1 - beta_1^count
-    square_bias = -jnp.expm1(count * math.log(BETA_2))
-    scale = rate / mean_bias
-    return theta - scale * mean / (jnp.sqrt(square / square_bias) + EPSILON), Adam(mean, square)
+def make_optimiser(config: LearningConfig, rates: Any = None) -> optax.GradientTransformation:
+    """Adam with the paper's settings; `rates` is a tree of factors of the learning rate, one for each parameter."""
+    parts = [optax.scale_by_adam()]
+    if config.gradient_clip:
+        parts.insert(0, optax.clip_by_global_norm(config.gradient_clip))
+    if config.weight_decay:
+        parts.append(optax.add_decayed_weights(config.weight_decay))
+    if rates is not None:
+        parts.append(optax.stateless(lambda updates, _: jax.tree.map(lambda u, rate: u * rate, updates, rates)))
+    return optax.chain(*parts, optax.scale_by_learning_rate(config.learning_rate))
 
 
-def soft_update(target: Any, theta: Any, tau: float) -> Any:
-    """θ' ← θ' + τ (θ - θ')."""
-    return target + tau * (theta - target)
+def begin(name: str, params: Any, optimiser: optax.GradientTransformation) -> dict[str, Any]:
+    """Parameters `name` and the state of their optimiser before the first step."""
+    return {name: params, f"{name}_optimiser": optimiser.init(params)}
+
+
+def descend(
+    name: str, state: Mapping[str, Any], gradient: Any, optimiser: optax.GradientTransformation
+) -> dict[str, Any]:
+    """The same after one step."""
+    updates, memory = optimiser.update(gradient, state[f"{name}_optimiser"], state[name])
+    return {name: optax.apply_updates(state[name], updates), f"{name}_optimiser": memory}
+
+
+def follow(names: Iterable[str], state: Mapping[str, Any], tau: float) -> dict[str, Any]:
+    """The targets θ' ← θ' + τ (θ - θ') of the parameters `names`."""
+    targets = ((f"{name}_target", name) for name in names)
+    return {
+        target: jax.tree.map(lambda slow, theta: slow + tau * (theta - slow), state[target], state[name])
+        for target, name in targets
+    }

@@ -12,21 +12,14 @@ import mujoco
 import numpy as np
 
 from euda.body import readings
-from euda.body.layout import Kind
-from euda.body.observation import Observer, _objects, _task, check_features, limb_paper_readings, limb_readings
+from euda.body.field import Kind
+from euda.body.limb_features import object_readings, task_readings
 from euda.body.readings import Make, Reading
 from euda.body.robot import Robot
-from euda.body.symmetry import heading_joint
+from euda.body.turn import heading_joint
 from euda.errors import EudaError
 
 _SIZES = {0: (7, 6), 1: (4, 3), 2: (1, 1), 3: (1, 1)}  # positions and rates of free, ball, slide and hinge joints
-
-
-def own_observer(robot: Robot, features: str, sensory: Sequence[Make] = ()) -> Observer:
-    """What an agent observes of a robot that is no task of the table."""
-    check_features(features)
-    make = {"limb": limb_readings, "limb-paper": limb_paper_readings, "joint": joint_readings}[features]
-    return Observer(make(robot, sensory))
 
 
 def joint_readings(robot: Robot, sensory: Sequence[Make] = ()) -> list[Reading]:
@@ -41,10 +34,10 @@ def joint_readings(robot: Robot, sensory: Sequence[Make] = ()) -> list[Reading]:
         rest = rest[1:]
     if rest:
         parts += [_positions(robot, "joint_angles", rest), _rates(robot, "joint_velocities", rest)]
-    parts += [*_task(robot), *(make(robot) for make in sensory)]
+    parts += [*task_readings(robot), *(make(robot) for make in sensory)]
     if robot.morphology.activations:
         parts.append(readings.activations()(robot))
-    return parts + _objects(robot)
+    return parts + object_readings(robot)
 
 
 def _free_root(robot: Robot, joint: int) -> list[Reading]:

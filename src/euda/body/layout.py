@@ -8,44 +8,19 @@ acts on an observation.
 from __future__ import annotations
 
 import dataclasses
-import enum
 import functools
-import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import array_api_compat
 import numpy as np
 
+from euda.body.entry_map import Acting
+from euda.body.field import Field, Kind, kinds
+from euda.body.yaws import checked_yaw, wrap
 from euda.errors import LayoutError
 
 Array = TypeVar("Array")
-Frame = Literal["world", "body"]
-
-
-class Kind(enum.Enum):
-    """How an element of a field answers to a yaw α about the vertical (gravity) axis.
-
-    >>> from euda import Kind
-    >>> Kind("vector") is Kind.VECTOR
-    True
-    >>> [(kind.value, kind.width) for kind in Kind]
-    [('vector', 3), ('planar', 2), ('heading', 1), ('quaternion', 4), ('scalar', 1)]
-    """
-
-    VECTOR = "vector"  #: three world components (x, y, z): turned about z
-    PLANAR = "planar"  #: two world components (x, y): turned in the plane
-    HEADING = "heading"  #: an absolute yaw angle in rad: α is added, wrapped to [-π, π)
-    QUATERNION = "quaternion"  #: a world orientation (w, x, y, z): multiplied on the left
-    SCALAR = "scalar"  #: unchanged: heights, joint angles and rates, every reading in a body frame
-
-    @property
-    def width(self) -> int:
-        """Numbers per element."""
-        return _WIDTH[self]
-
-
-_WIDTH = {Kind.VECTOR: 3, Kind.PLANAR: 2, Kind.HEADING: 1, Kind.QUATERNION: 4, Kind.SCALAR: 1}
 
 # One row per entry of an element: (which angle, offset to the partner entry, sign of the sine). Every kind
 # but HEADING is linear in the observation: x'_i = cos(θ) x_i + sign sin(θ) x_{i + offset}, with θ the yaw,
@@ -60,49 +35,21 @@ _ACTION: dict[Kind, tuple[tuple[int, int, int], ...]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Field:
-    """`count` elements of one kind under one name, for example the positions of seven limbs.
+class _Table(NamedTuple):
+    """How each entry of an observation turns; arrays of length dim."""
 
-    A field that is read in a body frame and does not declare scalars is refused.
-
-    >>> from euda import Field, Kind
-    >>> Field("position", Kind.VECTOR, count=2, of=("thigh", "foot"), unit="m").dim
-    6
-    >>> Field("gyro", Kind.SCALAR, count=3, frame="body", unit="rad/s").dim
-    3
-    """
-
-    name: str
-    kind: Kind
-    count: int = 1
-    of: tuple[str, ...] = ()
-    """What each element belongs to (limb, joint or sensor names); empty, or one name per element."""
-    frame: Frame = "world"
-    """The frame in which the numbers are expressed."""
-    unit: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.name or any(c.isspace() for c in self.name):
-            raise LayoutError(f"a field needs a name without spaces, not {self.name!r}")
-        if not isinstance(self.kind, Kind):
-            raise LayoutError(f"field {self.name!r}: unknown kind {self.kind!r}, valid are {_kinds()}")
-        if self.count < 1:
-            raise LayoutError(f"field {self.name!r} needs a count of at least 1, not {self.count}")
-        if self.of and len(self.of) != self.count:
-            raise LayoutError(f"field {self.name!r} has {self.count} elements but {len(self.of)} names for them")
-        if self.frame not in ("world", "body"):
-            raise LayoutError(f"field {self.name!r}: unknown frame {self.frame!r}, valid are 'world' and 'body'")
-        if self.frame == "body" and self.kind is not Kind.SCALAR:
-            raise LayoutError(
-                f"field {self.name!r} is read in a body frame and declared {self.kind.name}: the body turns with the"
-                f" world, so its numbers do not change; declare it SCALAR with count {self.count * self.kind.width}"
-            )
-
-    @property
-    def dim(self) -> int:
-        """How many numbers the field occupies."""
-        return self.count * self.kind.width
+    angle: np.ndarray
+    """Which angle: none, the yaw, or half of it."""
+    partner: np.ndarray
+    """Index of the entry that it mixes with."""
+    sign: np.ndarray
+    """Of the sine."""
+    heading: np.ndarray
+    """Whether it is an angle to which the yaw is added."""
+    quaternion: np.ndarray
+    """Whether it is part of a quaternion."""
+    first: np.ndarray
+    """Index of the first entry of its element: w of a quaternion."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,9 +116,26 @@ class Layout:
         return len(self.fields)
 
     def replace(self, name: str, **changes: Any) -> Layout:
-        """The same layout with one field changed."""
+        """The same layout with one field changed; what its elements read is known no longer, unless it is given."""
         self.slice(name)
+        changes = {"sources": ()} | changes
         return Layout(tuple(dataclasses.replace(f, **changes) if f.name == name else f for f in self.fields))
+
+    def stacked(self, frames: int) -> Layout:
+        """The layout of the last `frames` observations in one row, oldest first, each of which turns as one does.
+
+        Fields of the newest keep their names, so whatever looks for one finds it; `height@2` is that of two steps ago.
+
+        >>> from euda import Field, Kind, Layout
+        >>> Layout((Field("velocity", Kind.VECTOR), Field("height", Kind.SCALAR))).stacked(2).slices
+        {'velocity@1': slice(0, 3, None), 'height@1': slice(3, 4, None), \
+'velocity': slice(4, 7, None), 'height': slice(7, 8, None)}
+        """
+        if isinstance(frames, bool) or not isinstance(frames, int) or frames < 1:
+            raise LayoutError(f"a history is a whole number of frames of at least 1, not {frames!r}")
+        past = [dataclasses.replace(field, name=f"{field.name}{AGE}{age}")
+                for age in range(frames - 1, 0, -1) for field in self.fields]  # fmt: skip
+        return Layout((*past, *self.fields))
 
     def entry_names(self) -> tuple[str, ...]:
         """A readable name for each number, for example `position[bfoot].x`."""
@@ -185,53 +149,110 @@ class Layout:
     # -- the yaw action --------------------------------------------------------------------------------
 
     @functools.cached_property
-    def _table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Per entry: which angle, index of the partner entry, sign of the sine, and which are headings."""
+    def _table(self) -> _Table:
         rows = [row for field in self.fields for _ in range(field.count) for row in _ACTION[field.kind]]
         angle, offset, sign = np.array(rows, dtype=np.int64).T
-        heading = np.zeros(self.dim, dtype=bool)
+        entry = np.arange(self.dim)
+        heading, quaternion, first = np.zeros(self.dim, bool), np.zeros(self.dim, bool), entry.copy()
         for field in self.fields:
-            heading[self.slices[field.name]] = field.kind is Kind.HEADING
-        return angle, np.arange(self.dim) + offset, sign, heading
+            where = self.slices[field.name]
+            heading[where] = field.kind is Kind.HEADING
+            quaternion[where] = field.kind is Kind.QUATERNION
+            first[where] = entry[where] - (entry[where] - where.start) % field.kind.width
+        return _Table(angle, entry + offset, sign, heading, quaternion, first)
 
     @property
     def turns(self) -> bool:
         """Whether a yaw changes any entry at all."""
-        angle, _, _, heading = self._table
-        return bool(angle.any() or heading.any())
+        return bool(self._table.angle.any() or self._table.heading.any())
+
+    @functools.cached_property
+    def has_choice(self) -> bool:
+        """Whether any entry could say the same in another way, so that `canonical` has to choose."""
+        return bool(self._table.heading.any() or self._table.quaternion.any())
 
     def rotate(self, x: Array, yaw: Any) -> Array:
         """Turn observations `x` [..., dim] by `yaw` (rad) about the vertical axis.
 
         `x` is a NumPy, JAX or PyTorch array of any batch shape; `yaw` is a number or an array that
-        broadcasts against the batch shape. The result has the type, shape and dtype of `x`.
+        broadcasts against the batch shape. The result has the type, shape and dtype of `x`, and is `canonical`.
         """
+        xp, array = self._checked(x)
+        self._refuse_not_finite(array)
+        table, device = self._table, array_api_compat.device(array)
+        like: dict[str, Any] = {"dtype": array.dtype, "device": device}
+        yaws = xp.asarray(checked_yaw(yaw, tuple(array.shape[:-1])), **like)[..., None]
+        cosine, sine = xp.asarray(1.0 * (table.angle == _FIXED), **like), xp.asarray(0.0 * table.sign, **like)
+        for which in sorted(set(table.angle.tolist()) - {_FIXED}):  # sine and cosine once per yaw, not once per entry
+            theta, entries = _FRACTION[which] * yaws, 1.0 * (table.angle == which)
+            cosine = cosine + xp.cos(theta) * xp.asarray(entries, **like)
+            sine = sine + xp.sin(theta) * xp.asarray(entries * table.sign, **like)
+        partners = xp.take(array, xp.asarray(table.partner, device=device), axis=-1)
+        turned = array * cosine + partners * sine
+        if table.heading.any():
+            turned = turned + yaws * xp.asarray(1.0 * table.heading, **like)
+        return self._canonical(xp, turned)
+
+    def canonical(self, x: Array) -> Array:
+        """The same observations with every angle in [-π, π) and every quaternion with w ≥ 0.
+
+        An angle and the same angle one turn on, a quaternion and its negative, say the same. Observations and turned
+        observations are the same numbers only if both choose alike: `rotate` returns, and environments observe, this
+        choice. Numbers that are canonical already keep their bits.
+
+        >>> import numpy as np
+        >>> from euda import Field, Kind, Layout
+        >>> layout = Layout((Field("shoulder", Kind.HEADING), Field("orientation", Kind.QUATERNION)))
+        >>> layout.canonical(np.array([2 * np.pi + 0.5, -0.8, 0.0, 0.0, 0.6])).round(12).tolist()
+        [0.5, 0.8, -0.0, -0.0, -0.6]
+        """
+        return self._canonical(*self._checked(x))
+
+    def _canonical(self, xp: Any, array: Any) -> Any:
+        table, device = self._table, array_api_compat.device(array)
+        if table.heading.any():
+            array = xp.where(xp.asarray(table.heading, device=device), wrap(xp, array), array)
+        if table.quaternion.any():
+            first = xp.take(array, xp.asarray(table.first, device=device), axis=-1)
+            array = xp.where(xp.asarray(table.quaternion, device=device) & (first < 0), -array, array)
+        return array
+
+    def act(self, element: Acting, x: Array) -> Array:
+        """The image of observations `x` [..., dim] under an element of the robot's symmetry group (see `symmetries`).
+
+        >>> import euda
+        >>> env = euda.make("walker_run", seed=0)
+        >>> mirror = euda.symmetries(env.model).elements[1]
+        >>> observation = env.reset()[0]
+        >>> image = env.layout.act(mirror, observation)
+        >>> feet = [env.layout.entry_names().index(f"position[{side}_foot].x") for side in ("left", "right")]
+        >>> bool((image[feet] == observation[feet[::-1]]).all())
+        True
+        """
+        xp, array = self._checked(x)
+        self._refuse_not_finite(array)
+        return self._canonical(xp, element.on_observations(self)(array))
+
+    def _checked(self, x: Any) -> tuple[Any, Any]:
+        """The array namespace of `x`, and `x`, which is one observation or a batch of them."""
         try:
             xp = array_api_compat.array_namespace(x)
         except TypeError:
-            raise LayoutError(f"rotate needs a NumPy, JAX or PyTorch array, not {type(x).__name__}") from None
-        array: Any = x
-        if array.ndim < 1 or array.shape[-1] != self.dim:
+            raise LayoutError(f"observations are a NumPy, JAX or PyTorch array, not {type(x).__name__}") from None
+        if x.ndim < 1 or x.shape[-1] != self.dim:
             raise LayoutError(
-                f"this layout describes observations of size {self.dim}, not an array of shape {tuple(array.shape)}"
+                f"this layout describes observations of size {self.dim}, not an array of shape {tuple(x.shape)}"
             )
-        if not xp.isdtype(array.dtype, "real floating"):
-            raise LayoutError(f"rotate needs floating point observations, not {array.dtype}")
-        device = array_api_compat.device(array)
-        angle, partner, sign, heading = self._table
-        like: dict[str, Any] = {"dtype": array.dtype, "device": device}
-        yaws = xp.asarray(yaw, **like)[..., None]
-        cosine, sine = xp.asarray(1.0 * (angle == _FIXED), **like), xp.asarray(0.0 * sign, **like)
-        for which in sorted(set(angle.tolist()) - {_FIXED}):  # sine and cosine once per yaw, not once per entry
-            theta, entries = _FRACTION[which] * yaws, 1.0 * (angle == which)
-            cosine = cosine + xp.cos(theta) * xp.asarray(entries, **like)
-            sine = sine + xp.sin(theta) * xp.asarray(entries * sign, **like)
-        partners = xp.take(array, xp.asarray(partner, device=device), axis=-1)
-        turned = array * cosine + partners * sine
-        if heading.any():
-            wrapped = xp.remainder(turned + yaws + math.pi, 2 * math.pi) - math.pi
-            turned = xp.where(xp.asarray(heading, device=device), wrapped, turned)
-        return turned
+        if not xp.isdtype(x.dtype, "real floating"):
+            raise LayoutError(f"observations are floating point numbers, not {x.dtype}")
+        return xp, x
+
+    def _refuse_not_finite(self, array: Any) -> None:
+        """Of NumPy's numbers only: JAX's may be tracers, and what is on a device would have to be waited for."""
+        if isinstance(array, np.ndarray) and not np.isfinite(array).all():
+            bad = np.flatnonzero(~np.isfinite(array).reshape(-1, self.dim).all(axis=0))
+            names = [self.entry_names()[i] for i in bad[:3]] + (["…"] if len(bad) > 3 else [])
+            raise LayoutError(f"observations must be finite, and these entries are not: {', '.join(names)}")
 
     # -- print and store -------------------------------------------------------------------------------
 
@@ -267,7 +288,7 @@ class Layout:
                 kind = Kind(row["kind"])
             except ValueError:
                 raise LayoutError(
-                    f"field {row.get('name')!r}: unknown kind {row['kind']!r}, valid are {_kinds()}"
+                    f"field {row.get('name')!r}: unknown kind {row['kind']!r}, valid are {kinds()}"
                 ) from None
             except (KeyError, TypeError):
                 raise LayoutError(f"a stored field needs at least name and kind, not {row!r}") from None
@@ -284,6 +305,8 @@ class Layout:
         return Layout(tuple(fields))
 
 
+AGE = "@"
+"""Between the name of a field and how many steps ago it was, in a history."""
 _FRACTION = (0.0, 1.0, 0.5)  # of the yaw, indexed by _FIXED, _FULL, _HALF
 _SUFFIX = {
     Kind.VECTOR: (".x", ".y", ".z"),
@@ -292,7 +315,3 @@ _SUFFIX = {
     Kind.QUATERNION: (".w", ".x", ".y", ".z"),
     Kind.SCALAR: ("",),
 }
-
-
-def _kinds() -> str:
-    return ", ".join(kind.name for kind in Kind)

@@ -223,9 +223,9 @@ def _refuse_loops(model: mujoco.MjModel, mount: int) -> None:
             label = _name(model, mujoco.mjtObj.mjOBJ_EQUALITY, constraint, "equality")
             names = " and ".join(repr(_name(model, _BODY, b, "world")) for b in (first, second))
             raise ModelError(
-                f"equality constraint {label!r} closes a loop between {names}, so the limbs are no tree: each limb's"
-                " features would still be read correctly, but they are redundant and the rank test of sufficiency does"
-                " not apply; allow it with allow_loops (--allow-loops), or deactivate the constraint"
+                f"equality constraint {label!r} closes a loop between {names}, so the limbs do not form a tree: each"
+                " limb's features would still be read correctly, but they are redundant and the rank test does not"
+                " apply; allow it with allow_loops (--allow-loops), or deactivate the constraint"
             )
 
 

@@ -1,88 +1,39 @@
-"""What can be read from a simulation, each reading with the field that says how it turns.
+"""What can be read from a simulation: pure functions, each with the field that says how its numbers turn.
 
-A `Reading` is made for one robot (model, data, limbs) and fills its slice of the observation. Readings
-keep views of MuJoCo's arrays, which stay valid for the life of the `MjData`, and write in place: an
-observation allocates nothing but its result.
+A `Reading` is made for one robot, where names become ids. After that it is a function of (array namespace, scene) and
+of nothing else: it writes nothing and keeps no view. So the same readings serve MuJoCo's data with NumPy, and MJX's
+with jax.numpy under `jit` and `vmap`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import mujoco
 import numpy as np
 
-from euda.body import memory
-from euda.body.layout import Field, Kind
-from euda.body.memory import Copied
+from euda.body import sources
+from euda.body.field import Field, Frame, Kind, Rule, Source
 from euda.body.morphology import Limb, hinge_axis_through_com
-from euda.body.robot import Robot, point
+from euda.body.robot import Robot, Scene, find_point
 from euda.errors import EudaError
 
-Write = Callable[[], None]
+Read = Callable[[Any, Scene], Any]
+"""(array namespace, scene) → the numbers of a field, in any shape that holds them in their order."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """A field and how to fill it: `bind(out)` prepares views of `out` [field.dim] and returns the writer."""
+    """A field and the function that reads it."""
 
     field: Field
-    bind: Callable[[np.ndarray], Write]
-    copied: Copied | None = None
-    """Where the numbers come from if they are only copied, so that neighbours can be copied together."""
+    read: Read
 
 
 Make = Callable[[Robot], Reading]
 """Readings in task tables are recipes: they become readings once the robot is there."""
-
-
-def _copy(robot: Robot, field: Field, source: np.ndarray) -> Reading:
-    """A reading that copies a view, usually of MuJoCo's data."""
-
-    def bind(out: np.ndarray) -> Write:
-        shaped = out.reshape(source.shape)
-
-        def write() -> None:
-            shaped[...] = source
-
-        return write
-
-    return Reading(field, bind, Copied.of(robot.data, source))
-
-
-def together(copies: Sequence[Copied], out: np.ndarray) -> Write:
-    """One writer for neighbouring readings that only copy; `out` is the room of them all."""
-    block, places = copies[0].block, np.concatenate([copied.places for copied in copies])
-
-    def write() -> None:
-        block.take(places, None, out, "clip")
-
-    return write
-
-
-def consecutive(array: np.ndarray, indices: Sequence[int]) -> np.ndarray | None:
-    """A view of these rows if they are consecutive, as the bodies of one robot usually are."""
-    start = indices[0]
-    return array[start : start + len(indices)] if list(indices) == list(range(start, start + len(indices))) else None
-
-
-def gather(robot: Robot, field: Field, array: np.ndarray, indices: Sequence[int]) -> Reading:
-    """Rows of one of MuJoCo's arrays, by a view where they are consecutive."""
-    view = consecutive(array, indices)
-    if view is not None:
-        return _copy(robot, field, view)
-    index = np.asarray(indices)
-
-    def bind(out: np.ndarray) -> Write:
-        shaped = out.reshape(len(indices), *array.shape[1:])
-
-        def write() -> None:
-            array.take(index, 0, shaped, "clip")
-
-        return write
-
-    return Reading(field, bind, Copied.of(robot.data, array, indices))
 
 
 # -- limbs -----------------------------------------------------------------------------------------------
@@ -90,122 +41,67 @@ def gather(robot: Robot, field: Field, array: np.ndarray, indices: Sequence[int]
 
 def rotation(robot: Robot, name: str, limbs: Sequence[Limb]) -> Reading:
     """The columns of R_i, i.e. the limbs' own axes in the world: nine numbers, three vectors, per limb."""
-    columns = tuple(f"{limb.name}.{axis}" for limb in limbs for axis in "xyz")
-    field = Field(name, Kind.VECTOR, 3 * len(limbs), columns)
-    matrices = robot.data.xmat.reshape(-1, 3, 3).transpose(0, 2, 1)
-    return gather(robot, field, matrices, [limb.body for limb in limbs])
+    bodies = _bodies(limbs)
+    return _columns(name, limbs, lambda xp, scene: _matrices(scene.data, bodies))
 
 
 def mount_rotation(robot: Robot, name: str) -> Reading:
     """The axes of a fixed base: those of the frame in which the robot's first body is mounted on the world."""
-    field = Field(name, Kind.VECTOR, 3, tuple(f"{robot.morphology.root.name}.{axis}" for axis in "xyz"))
-    quaternion, matrix = robot.model.body_quat[robot.morphology.mount], np.empty(9)
+    mount = robot.morphology.mount
+    return _columns(name, [robot.morphology.root], lambda xp, scene: matrix(xp, scene.model.body_quat[mount])[None])
 
-    def bind(out: np.ndarray) -> Write:
-        shaped = out.reshape(3, 3)
 
-        def write() -> None:
-            mujoco.mju_quat2Mat(matrix, quaternion)
-            np.copyto(shaped, matrix.reshape(3, 3).T)
-
-        return write
-
-    return Reading(field, bind)
+def _columns(name: str, limbs: Sequence[Limb], matrices: Read) -> Reading:
+    of = tuple(f"{limb.name}.{axis}" for limb in limbs for axis in "xyz")
+    read_from = tuple(Source("xbody", limb.body, Rule.COLUMN, column) for limb in limbs for column in range(3))
+    field = Field(name, Kind.VECTOR, len(of), of, sources=read_from)
+    return Reading(field, lambda xp, scene: matrices(xp, scene).transpose(0, 2, 1))
 
 
 def angular_velocity(robot: Robot, name: str, limbs: Sequence[Limb]) -> Reading:
     """ω_i in the world (rad/s)."""
-    field = Field(name, Kind.VECTOR, len(limbs), _names(limbs), unit="rad/s")
-    return gather(robot, field, robot.data.cvel[:, :3], [limb.body for limb in limbs])
+    bodies = _bodies(limbs)
+    field = _of_limbs(name, limbs, "rad/s", Rule.AXIAL)
+    return Reading(field, lambda xp, scene: scene.data.cvel.take(bodies, 0)[:, :3])
 
 
 def position(robot: Robot, name: str, limbs: Sequence[Limb], *, origin: Limb, of_com: bool = True) -> Reading:
     """p_i - p_1 in the world (m), of centres of mass, or of body frames for the paper's equation to the letter."""
-    points = robot.data.xipos if of_com else robot.data.xpos
-    bodies = [limb.body for limb in limbs]
-    field = Field(name, Kind.VECTOR, len(limbs), _names(limbs), unit="m")
-    # A fixed base hangs on the world: its place is where the robot's first body is mounted.
-    base = points[origin.body] if origin.body else robot.model.body_pos[robot.morphology.mount]
-    at_base = [i for i, limb in enumerate(limbs) if limb.body == 0]
-    view, index = consecutive(points, bodies), np.asarray(bodies)
+    bodies, mount = _bodies(limbs), robot.morphology.mount
+    is_base = (bodies == 0)[:, None]  # a fixed base hangs on the world: its place is where the robot is mounted
 
-    def bind(out: np.ndarray) -> Write:
-        shaped = out.reshape(-1, 3)
+    def read(xp: Any, scene: Scene) -> Any:
+        points = scene.data.xipos if of_com else scene.data.xpos
+        if origin.body:
+            return points.take(bodies, 0) - points[origin.body]
+        return xp.where(is_base, 0.0, points.take(bodies, 0) - scene.model.body_pos[mount])
 
-        def write() -> None:
-            np.subtract(points[index], base, out=shaped)
-            shaped[at_base] = 0.0
-
-        return write
-
-    return Reading(field, bind) if view is None or at_base else _difference(field, view, base)
-
-
-def _difference(field: Field, a: np.ndarray, b: np.ndarray) -> Reading:
-    """A - b, of views with the same last axis."""
-
-    def bind(out: np.ndarray) -> Write:
-        shaped = out.reshape(a.shape)
-
-        def write() -> None:
-            np.subtract(a, b, out=shaped)
-
-        return write
-
-    return Reading(field, bind)
+    return Reading(_of_limbs(name, limbs, "m", Rule.POLAR, of_com), read)
 
 
 def velocity(robot: Robot, name: str, limbs: Sequence[Limb], *, of_com: bool = True) -> Reading:
     """v_i in the world (m/s): the velocity of the same points as `position`.
 
-    MuJoCo's `cvel` is a spatial velocity at the tree's centre of mass c: v(p) = cvel_lin + ω x (p - c).
+    MuJoCo's `cvel` is a spatial velocity at the tree's centre of mass c: v(p) = v_c + ω x (p - c).
     """
-    data, count = robot.data, len(limbs)
-    points = data.xipos if of_com else data.xpos
-    field = Field(name, Kind.VECTOR, count, _names(limbs), unit="m/s")
-    # Cross product by shifted slices: in rows x y z x y, components (1,2,0) and (2,0,1) are slices 1:4 and 2:5. One
-    # row per component, so that NumPy's inner loop runs over the limbs and not over three numbers.
-    repeated = [0, 1, 2, 0, 1]
-    bodies = [limb.body for limb in limbs]
-    twist, at = _places(data, data.cvel, bodies), _places(data, points, bodies)
-    centre = _places(data, data.subtree_com, robot.model.body_rootid[bodies].tolist())
-    rows = [twist[repeated], at[repeated], centre[repeated], twist[3:]]
-    index, numbers = np.concatenate(rows).ravel(), memory.block(data)
-    taken, products = np.empty(index.size), np.empty((2, 3, count))
-    spin, lever, origin, linear = np.split(taken.reshape(-1, count), [5, 10, 15])
-    (spin_120, lever_120), (spin_201, lever_201) = (spin[1:4], lever[1:4]), (spin[2:5], lever[2:5])
-    first, second = products
-    multiply, subtract, add = np.multiply, np.subtract, np.add
+    bodies = _bodies(limbs)
+    trees = robot.model.body_rootid[bodies]
 
-    def bind(out: np.ndarray) -> Write:
-        by_component = out.reshape(-1, 3).T
+    def read(xp: Any, scene: Scene) -> Any:
+        points, twist = scene.data.xipos if of_com else scene.data.xpos, scene.data.cvel.take(bodies, 0)
+        lever = points.take(bodies, 0) - scene.data.subtree_com.take(trees, 0)
+        return twist[:, 3:] + cross(twist[:, :3], lever)
 
-        def write() -> None:
-            numbers.take(index, None, taken, "clip")
-            subtract(lever, origin, lever)
-            multiply(spin_120, lever_201, first)
-            multiply(spin_201, lever_120, second)
-            subtract(first, second, first)
-            add(first, linear, by_component)
-
-        return write
-
-    return Reading(field, bind)
-
-
-def _places(data: mujoco.MjData, array: np.ndarray, rows: Sequence[int]) -> memory.Places:
-    """Places of rows of one of MuJoCo's arrays, transposed: [columns, rows]."""
-    found = memory.places(data, array)
-    if found is None:
-        raise EudaError("these numbers are not part of the robot's MjData")
-    return found.reshape(array.shape)[list(rows)].T
+    return Reading(_of_limbs(name, limbs, "m/s", Rule.POLAR, of_com), read)
 
 
 def axes(robot: Robot, name: str, limbs: Sequence[Limb]) -> Reading:
     """The world axes of joints made of hinges and slides."""
-    joints = [joint for limb in limbs for joint in limb.joints]
-    names = tuple(robot.model.joint(joint).name or f"joint{joint}" for joint in joints)
-    return gather(robot, Field(name, Kind.VECTOR, len(joints), names), robot.data.xaxis, joints)
+    joints = np.array([joint for limb in limbs for joint in limb.joints])
+    of = tuple(robot.model.joint(joint).name or f"joint{joint}" for joint in joints)
+    read_from = tuple(sources.of_axis(robot.model, int(joint)) for joint in joints)
+    field = Field(name, Kind.VECTOR, len(joints), of, sources=read_from)
+    return Reading(field, lambda xp, scene: scene.data.xaxis.take(joints, 0))
 
 
 def on_ball(model: mujoco.MjModel, limb: Limb) -> bool:
@@ -213,8 +109,44 @@ def on_ball(model: mujoco.MjModel, limb: Limb) -> bool:
     return any(mujoco.mjtJoint(model.jnt_type[joint]) == mujoco.mjtJoint.mjJNT_BALL for joint in limb.joints)
 
 
-def _names(limbs: Sequence[Limb]) -> tuple[str, ...]:
-    return tuple(limb.name for limb in limbs)
+def hidden_spins(robot: Robot) -> list[Limb]:
+    """Limbs whose turning may move no centre of mass: wheels, and limbs on ball joints."""
+    model, limbs = robot.model, robot.morphology.limbs[1:]
+    return [limb for limb in limbs if hinge_axis_through_com(model, limb) or on_ball(model, limb)]
+
+
+def _bodies(limbs: Sequence[Limb]) -> np.ndarray:
+    return np.array([limb.body for limb in limbs])
+
+
+def _matrices(data: Any, bodies: Any) -> Any:
+    """Rotation matrices [..., 3, 3]: MuJoCo stores them as nine numbers, MJX as three by three."""
+    return data.xmat.reshape(-1, 3, 3)[bodies]
+
+
+def _of_limbs(name: str, limbs: Sequence[Limb], unit: str, rule: Rule, of_com: bool = True) -> Field:
+    """One vector per limb."""
+    what = "body" if of_com else "xbody"
+    read_from = tuple(Source(what, limb.body, rule) for limb in limbs)
+    return Field(name, Kind.VECTOR, len(limbs), tuple(limb.name for limb in limbs), unit=unit, sources=read_from)
+
+
+_NEXT, _LAST = np.array([1, 2, 0]), np.array([2, 0, 1])
+
+
+def cross(a: Any, b: Any) -> Any:
+    """The products a x b of rows [n, 3]. NumPy's own takes five times as long on a robot's few rows."""
+    return a.take(_NEXT, 1) * b.take(_LAST, 1) - a.take(_LAST, 1) * b.take(_NEXT, 1)
+
+
+def matrix(xp: Any, quaternion: Any) -> Any:
+    """The rotation matrix [3, 3] of a unit quaternion (w, x, y, z)."""
+    w, x, y, z = (quaternion[i] for i in range(4))
+    return xp.stack([
+        w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y),
+        2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x),
+        2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z,
+    ]).reshape(3, 3)  # fmt: skip
 
 
 # -- task features ---------------------------------------------------------------------------------------
@@ -224,17 +156,22 @@ def direction(robot: Robot) -> Reading:
     """t: the unit vector along which the task wants the robot to travel."""
     if robot.direction is None:
         raise EudaError("this task has no direction to observe")
-    return _copy(robot, Field("direction", Kind.VECTOR), robot.direction)
+    field = Field("direction", Kind.VECTOR, sources=(Source("task", 0, Rule.POLAR),))
+    return Reading(field, lambda xp, scene: scene.direction)
 
 
 def to_target(robot: Robot, kind: Kind = Kind.VECTOR) -> Reading:
     """T = p_target - p_limb (m), in three dimensions or, as dm_control observes it, in the plane."""
     if robot.target is None:
         raise EudaError("this task has no target to observe")
-    place, limb = robot.target.place, point(robot.model, robot.data, robot.target.limb)[: kind.width]
-    target = (point(robot.model, robot.data, place) if isinstance(place, str) else place)[: kind.width]
-    field = Field("to_target", kind, 1, unit="m")
-    return _difference(field, target, limb)
+    place, limb = robot.target.place, find_point(robot.model, robot.target.limb)
+    target = find_point(robot.model, place) if isinstance(place, str) else None
+
+    def read(xp: Any, scene: Scene) -> Any:
+        goal = scene.target if target is None else target.place(scene.data)
+        return goal[: kind.width] - limb.place(scene.data)[: kind.width]
+
+    return Reading(Field("to_target", kind, unit="m", sources=(Source(limb.object, limb.id, Rule.POLAR),)), read)
 
 
 # -- readings of tables: recipes -------------------------------------------------------------------------
@@ -245,45 +182,60 @@ def height(name: str, body: str | None = None) -> Make:
 
     def make(robot: Robot) -> Reading:
         index = robot.morphology.root.body if body is None else robot.model.body(body).id
-        return _copy(robot, Field(name, Kind.SCALAR, unit="m"), robot.data.xpos[index, 2:])
+        field = Field(name, Kind.SCALAR, unit="m", sources=(Source("xbody", index, Rule.SCALAR),))
+        return Reading(field, lambda xp, scene: scene.data.xpos[index, 2:])
 
     return make
 
 
-def upright(name: str, body: str, entries: slice = slice(8, 9)) -> Make:
-    """Third row of a body's rotation matrix: the vertical seen from the body, or its last entry alone."""
-
-    def make(robot: Robot) -> Reading:
-        source = robot.data.xmat[robot.model.body(body).id, entries]
-        return _copy(robot, Field(name, Kind.SCALAR, source.size, frame="body"), source)
-
-    return make
+def upright(name: str, body: str) -> Make:
+    """How far a body's own z axis points up: the cosine of its tilt."""
+    return _vertical(name, body, slice(2, 3))
 
 
 def vertical(name: str, body: str) -> Make:
     """The world's vertical in a body's frame: three scalars."""
-    return upright(name, body, slice(6, 9))
+    return _vertical(name, body, slice(3))
+
+
+def _vertical(name: str, body: str, entries: slice) -> Make:
+    """Entries of the third row of a body's rotation matrix."""
+
+    def make(robot: Robot) -> Reading:
+        index = robot.model.body(body).id
+        read_from = tuple(_seen_from(0, index, 2, column) for column in range(3)[entries])
+        field = Field(name, Kind.SCALAR, len(read_from), frame="body", sources=read_from)
+        return Reading(field, lambda xp, scene: _matrices(scene.data, index)[2, entries])
+
+    return make
+
+
+def _seen_from(frame: int, body: int, row: int, column: int) -> Source:
+    """An entry of a body's rotation matrix, seen from the frame of another."""
+    return Source("xbody", body, Rule.RELATIVE, 3 * row + column, frame=("xbody", frame))
 
 
 def joint_positions(name: str, start: int, stop: int | None = None, kind: Kind = Kind.SCALAR) -> Make:
     """A range of `qpos`."""
-    return _state(name, "qpos", start, stop, kind)
+    return _state(name, "qpos", start, stop, kind, sources.of_qpos)
 
 
 def joint_velocities(name: str, start: int = 0, stop: int | None = None, kind: Kind = Kind.SCALAR) -> Make:
     """A range of `qvel`."""
-    return _state(name, "qvel", start, stop, kind)
+    return _state(name, "qvel", start, stop, kind, sources.of_qvel)
 
 
 def activations(name: str = "activation") -> Make:
     """Internal states of the actuators."""
-    return _state(name, "act", 0, None, Kind.SCALAR)
+    return _state(name, "act", 0, None, Kind.SCALAR, sources.of_act)
 
 
-def _state(name: str, array: str, start: int, stop: int | None, kind: Kind) -> Make:
+def _state(name: str, array: str, start: int, stop: int | None, kind: Kind,
+           of: Callable[[mujoco.MjModel], list[Source]]) -> Make:  # fmt: skip
     def make(robot: Robot) -> Reading:
-        source = getattr(robot.data, array)[start:stop]
-        return _copy(robot, Field(name, kind, source.size // kind.width), source)
+        read_from = of(robot.model)[start : stop : kind.width]
+        field = Field(name, kind, len(read_from), sources=tuple(read_from))
+        return Reading(field, lambda xp, scene: getattr(scene.data, array)[start:stop])
 
     return make
 
@@ -292,24 +244,17 @@ def extremities(name: str, root: str, bodies: Sequence[str]) -> Make:
     """Positions of bodies in the root's frame (m): a body-frame reading, so scalars."""
 
     def make(robot: Robot) -> Reading:
-        model, data = robot.model, robot.data
-        torso = model.body(root).id
-        index = np.array([model.body(body).id for body in bodies])
-        place, frame = data.xpos[torso], data.xmat[torso].reshape(3, 3)
-        field = Field(name, Kind.SCALAR, 3 * len(bodies), frame="body", unit="m")
+        torso, ends = robot.model.body(root).id, np.array([robot.model.body(body).id for body in bodies])
+        read_from = tuple(
+            Source("xbody", int(end), Rule.OWN_POLAR, k, frame=("xbody", torso)) for end in ends for k in range(3)
+        )
+        frame: Frame = "body"
 
-        def bind(out: np.ndarray) -> Write:
-            shaped = out.reshape(-1, 3)
-            arms = np.empty((len(bodies), 3))
+        def read(xp: Any, scene: Scene) -> Any:
+            places = scene.data.xpos
+            return (places[ends] - places[torso]) @ _matrices(scene.data, torso)
 
-            def write() -> None:
-                data.xpos.take(index, 0, arms, "clip")
-                np.subtract(arms, place, arms)
-                np.matmul(arms, frame, shaped)
-
-            return write
-
-        return Reading(field, bind)
+        return Reading(Field(name, Kind.SCALAR, len(read_from), frame=frame, unit="m", sources=read_from), read)
 
     return make
 
@@ -318,32 +263,14 @@ def planar_orientations(name: str) -> Make:
     """(xx, xz) of every body, as dm_control's walker observes them: seen along the plane the walker runs in."""
 
     def make(robot: Robot) -> Reading:
-        model, data = robot.model, robot.data
-        bodies = [limb.body for limb in robot.morphology.limbs]
-        columns = data.xmat[bodies[0] : bodies[-1] + 1].reshape(-1, 3, 3)[:, :, ::2]
-        mount = model.body_quat[robot.morphology.mount]
-        forward, matrix = np.empty(3), np.empty(9)
-        field = Field(name, Kind.SCALAR, 2 * len(bodies), frame="body")
+        mount, bodies = robot.morphology.mount, _bodies(robot.morphology.limbs)
+        # Under a yaw the mounting turns as the bodies do, so these numbers stay: they belong to the mounting's frame.
+        read_from = tuple(_seen_from(mount, int(body), 0, column) for body in bodies for column in (0, 2))
 
-        def bind(out: np.ndarray) -> Write:
-            shaped = out.reshape(-1, 2)
+        def read(xp: Any, scene: Scene) -> Any:
+            forward = matrix(xp, scene.model.body_quat[mount])[:, 0]
+            return forward @ _matrices(scene.data, bodies)[:, :, ::2]
 
-            def write() -> None:
-                mujoco.mju_quat2Mat(matrix, mount)
-                forward[:] = matrix[0::3]
-                np.einsum("i,bij->bj", forward, columns, out=shaped)
-
-            return write
-
-        return Reading(field, bind)
+        return Reading(Field(name, Kind.SCALAR, len(read_from), frame="body", sources=read_from), read)
 
     return make
-
-
-# -- whole robots ----------------------------------------------------------------------------------------
-
-
-def hidden_spins(robot: Robot) -> list[Limb]:
-    """Limbs whose turning may move no centre of mass: wheels, and limbs on ball joints."""
-    model, limbs = robot.model, robot.morphology.limbs[1:]
-    return [limb for limb in limbs if hinge_axis_through_com(model, limb) or on_ball(model, limb)]

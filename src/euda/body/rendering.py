@@ -15,7 +15,18 @@ from euda.errors import RenderingError
 
 _INSTALL = "install Debian's libegl1 and libgl1-mesa-dri (or libosmesa6), or name a backend in MUJOCO_GL"
 _BACKENDS = ("egl", "osmesa", "glfw")
-Paint = Callable[[Any], None]
+_BODIES = mujoco.mjtCatBit.mjCAT_STATIC.value | mujoco.mjtCatBit.mjCAT_DYNAMIC.value  # no decoration
+Paint = Callable[[Any], Any]
+
+
+LARGEST = 16_384
+"""Pixels to a side: what OpenGL has room for nearly everywhere."""
+
+
+def check_size(width: int, height: int) -> None:
+    """Refuse a frame that cannot be drawn."""
+    if not 1 <= width <= LARGEST or not 1 <= height <= LARGEST:
+        raise RenderingError(f"a frame has 1 to {LARGEST} pixels to a side, not {width} x {height} pixels")
 
 
 def _candidates() -> tuple[str, ...]:
@@ -47,11 +58,16 @@ class Renderer:
     """Draws frames [height, width, 3] (uint8) of simulations of one model."""
 
     def __init__(self, model: mujoco.MjModel, width: int, height: int, max_geoms: int = 2000) -> None:
+        check_size(width, height)
         self._model, self._width, self._height = model, width, height
         model.vis.global_.offwidth = max(width, model.vis.global_.offwidth)
         model.vis.global_.offheight = max(height, model.vis.global_.offheight)
         self._gl: Any = _open_context(width, height)
-        self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_150.value)
+        try:
+            self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_150.value)
+        except mujoco.FatalError as error:  # the driver has no room for such a frame
+            self._gl.free()
+            raise RenderingError(f"a frame of {width} x {height} pixels cannot be drawn here: {error}") from None
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._context)
         self._scene = mujoco.MjvScene(model, maxgeom=max_geoms)
         self._option, self._perturb = mujoco.MjvOption(), mujoco.MjvPerturb()
@@ -73,7 +89,7 @@ class Renderer:
         mujoco.mjv_updateScene(self._model, data, self._option, self._perturb, camera, every, scene)
         for model, other, repaint in copies:
             start = scene.ngeom
-            mujoco.mjv_addGeoms(model, other, self._option, self._perturb, mujoco.mjtCatBit.mjCAT_DYNAMIC.value, scene)
+            mujoco.mjv_addGeoms(model, other, self._option, self._perturb, _BODIES, scene)
             repaint([scene.geoms[i] for i in range(start, scene.ngeom)])
         paint(scene)
         mujoco.mjr_render(self._viewport, scene, self._context)

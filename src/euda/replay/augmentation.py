@@ -1,11 +1,14 @@
 """Transition → Transition: what is done to a sampled batch before the agent learns from it.
 
 An augmentation is a pure function `(key, batch) -> batch` on JAX arrays, applied inside the jitted update;
-agents never know of it. Exactly `round(share * B)` transitions are changed, namely the first ones: the rows
-of a batch are drawn independently, so the first k are as random a subset as any, and cost nothing.
+agents never know of it. It may change anything in a transition, actions included. Exactly `round(share * B)`
+transitions are changed, namely the first ones: the rows of a batch are drawn independently, so the first k are as
+random a subset as any, and cost nothing.
 
-- `rotate` turns observation and next observation of a transition by one yaw, uniform in [0, 2π).
+- `rotate` turns observation and next observation of a transition by one yaw, uniform in [-π, π).
   Action, reward and discount stay, because a yaw changes none of them. `Layout.rotate` does the turning.
+  Before it, or instead of it, an element of the robot's finite group may be drawn for each transition, see
+  `relabelling`: mirrors and limbs that change places act on the action too.
 - `gaussian` is s + z with z ~ N(0, I), `scale` is s ⊙ z with z ~ U[0.5, 1.0] for each entry. The paper writes
   only this. In its authors' released agents (walker's for `gaussian`, quadruped's for `scale`) an observation
   and its next observation get the same z, so that is the default (`same_noise`); `same_noise=False` draws two.
@@ -16,30 +19,66 @@ of a batch are drawn independently, so the first k are as random a subset as any
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from euda import lookup
+from euda.body.entry_map import Acting
 from euda.body.layout import Layout
-from euda.config import AUGMENTATIONS, AugmentationConfig, named
 from euda.errors import EudaError
+from euda.lookup import Maker, loaded
 from euda.replay.buffer import Transition
 from euda.replay.draws import normal, uniform
+from euda.replay.relabelling import relabel
+from euda.replay.settings import GROUPS, YAW, AugmentationConfig, GaussianConfig, ScaleConfig
+from euda.schema import Settings
 
 Augmentation = Callable[[jax.Array, Transition], Transition]
-Change = Callable[[jax.Array, Any, Any], tuple[Any, Any]]
-"""(key, observations [k, dim], next observations [k, dim]) → the two, changed."""
+"""(key, batch) → batch."""
 
 
-def make_augmentation(config: AugmentationConfig, layout: Layout | None = None) -> Augmentation:
-    """The augmentation that `config` names; `rotate` needs the layout of the observations."""
-    if config.share == 0:
+def make_augmentation(
+    config: AugmentationConfig, layout: Layout | None = None, group: str = YAW, elements: Sequence[Acting] = ()
+) -> Augmentation:
+    """The augmentation that `config` names; `rotate` needs the layout of the observations.
+
+    `group` is a row of GROUPS; with one that relabels, `elements` are those of the finite group to draw from, beside
+    the identity.
+    """
+    row, chosen = config.row, lookup.find("group", GROUPS, group)
+    if config.share == 0 or row.make is None:
         return unchanged
-    change: Change | None = named(AUGMENTATIONS[config.name])(config, layout)
-    return unchanged if change is None else _on_share(config.share, change)
+    kept = tuple(elements) if row.uses_symmetry and chosen.relabels else ()
+    make = row.make if chosen.turns or not row.uses_symmetry else None
+    return _made(make, config.settings, layout, kept, config.share)
+
+
+@functools.lru_cache(maxsize=32)
+def _made(make: Maker | None, settings: Any, layout: Layout | None, elements: tuple[Acting, ...],
+          share: float) -> Augmentation:  # fmt: skip
+    """The same function for the same settings, so that a second run in a process finds its update compiled."""
+    changes: list[Augmentation] = [functools.partial(relabel, _needed(layout), elements)] if elements else []
+    if make is not None and (change := loaded(make)(settings, layout)) is not None:
+        changes.append(change)
+    return _on_share(share, _in_turn(changes)) if changes else unchanged
+
+
+def _in_turn(changes: Sequence[Augmentation]) -> Augmentation:
+    """One change after the other, each with random numbers of its own."""
+    if len(changes) == 1:
+        return changes[0]
+
+    def change(key: jax.Array, batch: Transition) -> Transition:
+        for own, one in zip(jax.random.split(key, len(changes)), changes, strict=True):
+            batch = one(own, batch)
+        return batch
+
+    return change
 
 
 def unchanged(key: jax.Array, batch: Transition) -> Transition:
@@ -48,63 +87,64 @@ def unchanged(key: jax.Array, batch: Transition) -> Transition:
     return batch
 
 
-# -- a maker for each row of AUGMENTATIONS: (config, layout) → the change, or None where there is none -------
+# -- a maker for each row of AUGMENTATIONS: (settings, layout) → what is done to every row, or None ----------
 
 
-def nothing(config: AugmentationConfig, layout: Layout | None) -> None:
-    """No change."""
-    del config, layout
-
-
-def rotation(config: AugmentationConfig, layout: Layout | None) -> Change | None:
+def rotation(config: Settings, layout: Layout | None) -> Augmentation | None:
     """Turning by a layout; None where no entry of it turns, as with the joint features of planar robots."""
     del config
-    if layout is None:
-        raise EudaError("the augmentation 'rotate' needs the layout of the observations")
+    layout = _needed(layout)
     if not layout.turns:
         return None
 
-    def turn(key: jax.Array, observation: Any, next_observation: Any) -> tuple[Any, Any]:
-        yaw = uniform(key, observation.shape[:1], 0.0, 2 * math.pi)
-        return layout.rotate(observation, yaw), layout.rotate(next_observation, yaw)
+    def turn(key: jax.Array, batch: Transition) -> Transition:
+        yaw = uniform(key, batch.observation.shape[:1], -math.pi, math.pi)
+        s, following = layout.rotate(batch.observation, yaw), layout.rotate(batch.next_observation, yaw)
+        return batch._replace(observation=s, next_observation=following)
 
     return turn
 
 
-def gaussian(config: AugmentationConfig, layout: Layout | None) -> Change:
+def _needed(layout: Layout | None) -> Layout:
+    if layout is None:
+        raise EudaError("the augmentation 'rotate' needs the layout of the observations")
+    return layout
+
+
+def gaussian(config: GaussianConfig, layout: Layout | None) -> Augmentation:
     """Adding noise to every entry."""
     del layout
     stddev = config.stddev
     return _noise(config.same_noise, lambda key, s: s + stddev * normal(key, s.shape))
 
 
-def scaling(config: AugmentationConfig, layout: Layout | None) -> Change:
+def scaling(config: ScaleConfig, layout: Layout | None) -> Augmentation:
     """Multiplying every entry by a factor of its own."""
     del layout
     low, high = config.low, config.high
     return _noise(config.same_noise, lambda key, s: s * uniform(key, s.shape, low, high))
 
 
-def _noise(same: bool, perturb: Callable[[jax.Array, Any], Any]) -> Change:
-    def change(key: jax.Array, observation: Any, next_observation: Any) -> tuple[Any, Any]:
-        keys = (key, key) if same else jax.random.split(key)
-        return perturb(keys[0], observation), perturb(keys[1], next_observation)
+def _noise(same: bool, perturb: Callable[[jax.Array, Any], Any]) -> Augmentation:
+    def change(key: jax.Array, batch: Transition) -> Transition:
+        first, second = (key, key) if same else jax.random.split(key)
+        s, following = perturb(first, batch.observation), perturb(second, batch.next_observation)
+        return batch._replace(observation=s, next_observation=following)
 
     return change
 
 
-def _on_share(share: float, change: Change) -> Augmentation:
+def _on_share(share: float, change: Augmentation) -> Augmentation:
     """`change` for the first round(share * B) transitions."""
 
     def augment(key: jax.Array, batch: Transition) -> Transition:
         size = batch.observation.shape[0]
         count = round(share * size)
-        if count == 0:
-            return batch
-        pair = change(key, batch.observation[:count], batch.next_observation[:count])
-        if count < size:
-            rest = batch.observation[count:], batch.next_observation[count:]
-            pair = tuple(jnp.concatenate(parts) for parts in zip(pair, rest, strict=True))
-        return batch._replace(observation=pair[0], next_observation=pair[1])
+        if count in (0, size):
+            return change(key, batch) if count else batch
+        rows = Transition(*(array[:count] for array in batch))
+        # What the change leaves alone is not put together again.
+        parts = zip(batch, rows, change(key, rows), strict=True)
+        return Transition(*(old if new is row else jnp.concatenate([new, old[count:]]) for old, row, new in parts))
 
     return augment

@@ -16,7 +16,6 @@ interval between two of them.
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 from collections.abc import Mapping
@@ -26,11 +25,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from euda.errors import EudaError
+from euda.errors import EudaError, UnfitError
+from euda.replay import files
 
 Array = Any  # a float32 array of NumPy or JAX
 Floats = npt.NDArray[np.float32]
 _REWARD, _DISCOUNT, _LAST = 0, 1, 2  # columns of the outcome of a slot
+_TYPES = {"observation": np.float32, "action": np.float32, "outcome": np.float32, "start": np.int64}
 
 
 class Transition(NamedTuple):
@@ -50,9 +51,10 @@ class Transition(NamedTuple):
 class ReplayBuffer:
     """The most recent `capacity` observations and what was done there; see the module's text.
 
-    Files live in `folder`, or in RAM when it is None. Files that are already there are opened as they are: call
-    `restore` with a `state` to go on, otherwise they are overwritten. Where it is known how many observations
-    there will be in all (`expected`), no more room than that is taken; with a larger number files grow.
+    Files live in `folder`, or in RAM when it is None. With the `state` of a buffer before on the same files it goes
+    on from that moment, or says which file is gone or too short; without one, files that are there are overwritten.
+    Where it is known how many observations there will be in all (`expected`), no more room than that is taken; with
+    a larger number files grow.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class ReplayBuffer:
         slack: int = 0,
         expected: int | None = None,
         folder: str | os.PathLike[str] | None = None,
+        state: Mapping[str, npt.ArrayLike] | None = None,
     ) -> None:
         if min(observation_dim, action_dim, n_step) < 1 or capacity < 2 or slack < 0:
             raise EudaError(
@@ -75,20 +78,60 @@ class ReplayBuffer:
             )
         self.capacity, self.n_step, self.discount, self.slack = capacity, n_step, discount, slack
         self._slots = capacity + slack
+        self._sizes = np.array([capacity, slack, observation_dim, action_dim], np.int64)
+        # Observations ever inserted, the newest in slot (observations - 1) % slots; transitions ever inserted,
+        # transition t starting in slot start[t % slots]; the first transition that is still live.
+        self._observations, self._transitions, self._oldest = (0, 0, 0) if state is None else self._counters(state)
         rows = self._slots if expected is None else min(self._slots, max(expected, 1))
-        shapes = {
-            "observation": (rows, observation_dim),
-            "action": (rows, action_dim),
-            "outcome": (rows, 3),
-            "start": (rows,),
-        }
-        self._arrays = _arrays(shapes, None if folder is None else Path(folder))
+        shapes = self._shapes(rows, rows)
+        if state is not None:
+            self._refuse_without_files(rows, None if folder is None else Path(folder))
+        self._arrays: dict[str, npt.NDArray[Any]]
+        if folder is None:
+            self._arrays = {name: np.zeros(shape, _TYPES[name]) for name, shape in shapes.items()}
+        else:
+            self._arrays = files.open_arrays(Path(folder), shapes, _TYPES)
         self._observation, self._action = self._arrays["observation"], self._arrays["action"]
         self._outcome, self._start = self._arrays["outcome"], self._arrays["start"]
         self._gamma = np.float32(discount)
-        self._observations = 0  # ever inserted; the newest lies in slot (observations - 1) % slots
-        self._transitions = 0  # ever inserted; transition t starts in slot start[t % slots]
-        self._oldest = 0  # the first transition that is still live
+
+    def _shapes(self, observations: int, transitions: int) -> dict[str, tuple[int, ...]]:
+        """The shapes of all arrays with rows for so many observations and transitions."""
+        _, _, features, actions = (int(size) for size in self._sizes)
+        return {
+            "observation": (observations, features),
+            "action": (observations, actions),
+            "outcome": (observations, len((_REWARD, _DISCOUNT, _LAST))),
+            "start": (transitions,),
+        }
+
+    # -- resume ----------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, npt.NDArray[np.int64]]:
+        """What a checkpoint has to store beside the files: three counters and the sizes they belong to."""
+        counters = [self._observations, self._transitions, self._oldest]
+        return {"counters": np.array(counters, np.int64), "sizes": self._sizes}
+
+    def _counters(self, state: Mapping[str, npt.ArrayLike]) -> tuple[int, int, int]:
+        """The three numbers of a stored state, if it is one of a buffer like this."""
+        sizes = np.asarray(state["sizes"])
+        if not np.array_equal(sizes, self._sizes):
+            raise UnfitError(f"this replay buffer has sizes {self._sizes.tolist()}, the stored state {sizes.tolist()}")
+        counters = np.asarray(state["counters"]).tolist()
+        match counters:
+            case [int(observations), int(transitions), int(oldest)] if (
+                0 <= oldest <= transitions <= observations and transitions - oldest <= self.capacity
+            ):
+                return observations, transitions, oldest
+        raise EudaError(f"the stored state of the replay buffer cannot be right: its counters are {counters}")
+
+    def _refuse_without_files(self, rows: int, folder: Path | None) -> None:
+        """Sizes alone show whether the files that the counters speak of are there."""
+        used = min(self._observations, self._slots)
+        if folder is None or used > rows:
+            place = "in memory" if folder is None else f"for {rows} observations"
+            raise EudaError(f"a replay buffer {place} cannot resume from a state with {used} observations in files")
+        files.refuse_missing(folder, self._shapes(used, min(self._transitions, self._slots)), _TYPES)
 
     # -- writing ---------------------------------------------------------------------------------------
 
@@ -166,22 +209,7 @@ class ReplayBuffer:
             self._observation.take(end, axis=0, mode="wrap"),
         )
 
-    # -- resume ----------------------------------------------------------------------------------------
-
-    def state(self) -> dict[str, npt.NDArray[np.int64]]:
-        """What a checkpoint has to store beside the files: three counters and the sizes they belong to."""
-        counters = [self._observations, self._transitions, self._oldest]
-        return {"counters": np.array(counters, np.int64), "sizes": self._sizes()}
-
-    def restore(self, state: Mapping[str, npt.ArrayLike]) -> None:
-        """Go back to the moment of `state`, of this buffer or of one before on the same files."""
-        sizes = np.asarray(state["sizes"])
-        if not np.array_equal(sizes, self._sizes()):
-            raise EudaError(f"this replay buffer has sizes {self._sizes().tolist()}, the stored state {sizes.tolist()}")
-        self._observations, self._transitions, self._oldest = (int(value) for value in np.asarray(state["counters"]))
-
-    def _sizes(self) -> npt.NDArray[np.int64]:
-        return np.array([self.capacity, self.slack, self._observation.shape[1], self._action.shape[1]], np.int64)
+    # -- files -----------------------------------------------------------------------------------------
 
     @property
     def nbytes(self) -> int:
@@ -193,39 +221,3 @@ class ReplayBuffer:
         for array in self._arrays.values():
             if isinstance(array.base, np.memmap):
                 array.base.flush()
-
-
-def _arrays(shapes: Mapping[str, tuple[int, ...]], folder: Path | None) -> dict[str, npt.NDArray]:
-    """One array per name, float32 (slot numbers int64), in RAM or in files of `folder`."""
-    dtypes = {name: np.dtype(np.int64 if name == "start" else np.float32) for name in shapes}
-    if folder is None:
-        return {name: np.zeros(shape, dtypes[name]) for name, shape in shapes.items()}
-    sizes = {folder / f"{name}.bin": math.prod(shape) * dtypes[name].itemsize for name, shape in shapes.items()}
-    _allocate(folder, sizes)
-    maps = (
-        np.memmap(path, dtypes[name], "r+", shape=shape)
-        for path, (name, shape) in zip(sizes, shapes.items(), strict=True)
-    )
-    return {name: array.view(np.ndarray) for name, array in zip(shapes, maps, strict=True)}
-
-
-def _allocate(folder: Path, sizes: Mapping[Path, int]) -> None:
-    """Make the files with all their blocks on the disk, so that a full disk is an error now and not a SIGBUS later."""
-    existing = [path for path in sizes if path.exists()]
-    made: list[Path] = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, size in sizes.items():
-            made += [] if path in existing else [path]
-            with open(path, "ab") as file:
-                os.posix_fallocate(file.fileno(), 0, size)
-    except OSError as error:
-        for path in made:
-            path.unlink(missing_ok=True)
-        need = sum(sizes.values()) / 1e9
-        reason = (
-            "too little space is left"
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-            else f"{error.strerror or error}"
-        )
-        raise EudaError(f"the replay buffer needs {need:.3g} GB in {folder}: {reason}") from None

@@ -1,6 +1,7 @@
-"""Offline data → more offline data: turned copies of whole episodes, for datasets whose observations have a layout.
+"""Offline data → more offline data: changed copies of whole episodes, for datasets whose observations have a layout.
 
-One yaw per episode and copy, so that consecutive observations still belong together. Two forms are understood:
+One yaw per episode and copy, so that consecutive observations still belong together; with elements of the robot's
+finite group each copy is the image under one of them first, actions included. Two forms are understood:
 
 - flat arrays, as D4RL has them: a mapping with `observations` [N, dim], and `next_observations` [N, dim] or the
   ends of episodes (`terminals`, `timeouts`). It comes back as a dict of longer arrays.
@@ -13,21 +14,23 @@ What nothing is known about (infos, simulator states) would be wrong in a turned
 from __future__ import annotations
 
 import dataclasses
-import math
 import numbers
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from euda.body.entry_map import Acting
 from euda.body.layout import Layout
 from euda.errors import EudaError, LayoutError
-from euda.replay.turning import WHERE, check_fit
+from euda.replay.batches import WHERE, check_fit, checked_elements
+from euda.replay.copies import Changes
 
 _TURNING = ("observations", "next_observations")
 _INVARIANT = ("actions", "next_actions", "rewards", "terminals", "timeouts", "terminations", "truncations", "dones",
               "discounts", "masks")  # fmt: skip
+_ACTIONS = ("actions", "next_actions")
 _ENDS = ("terminals", "timeouts", "terminations", "truncations", "dones")
 
 
@@ -65,23 +68,47 @@ class MinariEpisode(Protocol):
 
 @overload
 def augment_dataset(
-    dataset: Mapping[str, Any], layout: Layout, *, copies: int, seed: int = 0, unchanged: Collection[str] = ()
+    dataset: Mapping[str, Any],
+    layout: Layout,
+    *,
+    copies: int,
+    seed: int = 0,
+    unchanged: Collection[str] = (),
+    elements: Sequence[Acting] = (),
+    yaws: bool = True,
 ) -> dict[str, npt.NDArray[Any]]: ...
 
 
 @overload
 def augment_dataset(
-    dataset: Iterable[MinariEpisode], layout: Layout, *, copies: int, seed: int = 0, unchanged: Collection[str] = ()
+    dataset: Iterable[MinariEpisode],
+    layout: Layout,
+    *,
+    copies: int,
+    seed: int = 0,
+    unchanged: Collection[str] = (),
+    elements: Sequence[Acting] = (),
+    yaws: bool = True,
 ) -> list[Episode]: ...
 
 
 def augment_dataset(
-    dataset: Any, layout: Layout, *, copies: int, seed: int = 0, unchanged: Collection[str] = ()
+    dataset: Any,
+    layout: Layout,
+    *,
+    copies: int,
+    seed: int = 0,
+    unchanged: Collection[str] = (),
+    elements: Sequence[Acting] = (),
+    yaws: bool = True,
 ) -> Any:
-    """The dataset followed by `copies` turned copies of it, with a yaw in [0, 2π) for each episode of each copy.
+    """The dataset followed by `copies` turned copies of it, with a yaw in [-π, π) for each episode of each copy.
 
     `layout` describes the observations. Actions, rewards and ends of episodes stay as they are. Other arrays (and
     Minari's infos) are left out, but for those that you name in `unchanged` because a yaw does not change them.
+
+    With `elements` (mirrors and exchanges of limbs, see `task_symmetries`) the first copy is the image under the first
+    of them, actions included, and so on; after the last comes a copy without one. `yaws=False` leaves the yaws out.
 
     >>> import numpy as np
     >>> import euda
@@ -100,10 +127,11 @@ def augment_dataset(
         )
     if isinstance(copies, bool) or not isinstance(copies, numbers.Integral) or copies < 0:
         raise EudaError(f"copies must be a whole number of at least 0, not {copies!r}")
-    generator = np.random.default_rng(seed)
+    changes = Changes(layout, checked_elements(layout, elements), bool(yaws), np.random.default_rng(seed))
+    changes.refuse_repeats(int(copies))
     if isinstance(dataset, Mapping):
-        return _augment_arrays(dataset, layout, int(copies), generator, unchanged)
-    return _augment_episodes(dataset, layout, int(copies), generator, unchanged)
+        return _augment_arrays(dataset, changes, int(copies), unchanged)
+    return _augment_episodes(dataset, changes, int(copies), unchanged)
 
 
 def _checked(layout: Layout, observations: Any, what: str) -> npt.NDArray[Any]:
@@ -127,8 +155,9 @@ def _checked(layout: Layout, observations: Any, what: str) -> npt.NDArray[Any]:
 
 
 def _augment_arrays(
-    dataset: Mapping[str, Any], layout: Layout, copies: int, generator: np.random.Generator, unchanged: Collection[str]
+    dataset: Mapping[str, Any], changes: Changes, copies: int, unchanged: Collection[str]
 ) -> dict[str, npt.NDArray[Any]]:
+    layout = changes.layout
     if "observations" not in dataset:
         raise EudaError(
             f"a dataset of arrays needs 'observations', and has {', '.join(map(repr, dataset)) or 'nothing'}"
@@ -153,9 +182,12 @@ def _augment_arrays(
     episodes = int(episode[-1]) + 1 if size else 0
     result = {name: np.concatenate([array] * (copies + 1)) for name, array in (turning | kept).items()}
     for copy in range(1, copies + 1):
-        yaws = generator.uniform(0.0, 2 * math.pi, episodes)[episode]
+        rows, yaws = slice(copy * size, (copy + 1) * size), changes.draw(episodes)
         for name, array in turning.items():
-            result[name][copy * size : (copy + 1) * size] = layout.rotate(array, yaws)
+            result[name][rows] = changes.observations(copy, array, None if yaws is None else yaws[episode])
+        for name in _ACTIONS:
+            if name in kept:
+                result[name][rows] = changes.actions(copy, kept[name])
     return result
 
 
@@ -176,7 +208,8 @@ def _episodes(
     observations = turning["observations"]
     ends = _ends(kept, len(observations))
     if "next_observations" in turning:
-        ends[:-1] |= (turning["next_observations"][:-1] != observations[1:]).any(axis=1)
+        differs = turning["next_observations"][:-1] != observations[1:]
+        ends[:-1] |= differs.any(axis=tuple(range(1, differs.ndim)))
     elif not any(name in kept for name in _ENDS):
         return None
     return np.concatenate([[0], np.cumsum(ends[:-1])]).astype(np.int64)[: len(observations)]
@@ -195,17 +228,18 @@ def _close(turning: Mapping[str, npt.NDArray[Any]], kept: dict[str, npt.NDArray[
 # -- episodes ------------------------------------------------------------------------------------------------
 
 
-def _augment_episodes(
-    dataset: Any, layout: Layout, copies: int, generator: np.random.Generator, unchanged: Collection[str]
-) -> list[Episode]:
-    originals = [_episode(raw, number, layout, unchanged) for number, raw in enumerate(_iterate(dataset))]
-    yaws = generator.uniform(0.0, 2 * math.pi, (copies, len(originals)))
-    turned = [
-        dataclasses.replace(episode, observations=layout.rotate(episode.observations, yaw), seed=None, options=None)
-        for row in yaws
-        for episode, yaw in zip(originals, row.tolist(), strict=True)
-    ]
-    return originals + turned
+def _augment_episodes(dataset: Any, changes: Changes, copies: int, unchanged: Collection[str]) -> list[Episode]:
+    originals = [_episode(raw, number, changes.layout, unchanged) for number, raw in enumerate(_iterate(dataset))]
+    changed = []
+    for copy in range(1, copies + 1):
+        yaws = changes.draw(len(originals))
+        for episode, yaw in zip(originals, [None] * len(originals) if yaws is None else yaws.tolist(), strict=True):
+            observations = changes.observations(copy, episode.observations, yaw)
+            actions = changes.actions(copy, episode.actions)
+            changed.append(
+                dataclasses.replace(episode, observations=observations, actions=actions, seed=None, options=None)
+            )
+    return originals + changed
 
 
 def _iterate(dataset: Any) -> Iterator[Any]:

@@ -1,0 +1,67 @@
+"""The goals of the base `swift` beside what was reached and what others published, as a table of Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import polars as pl
+
+from euda.reports.report import Report
+from euda.runs import bases
+
+
+class Goal(NamedTuple):
+    """A mean return over seeds after so many environment steps, and the best that was published there."""
+
+    task: str
+    step: int
+    goal: float
+    published: str
+
+
+GOALS = (
+    Goal("reacher_hard", 15_000, 900, "831 at 50 000 (SimBa)"),
+    Goal("quadruped_run", 50_000, 450, "561 (BRO, ten updates per step)"),
+    Goal("quadruped_run", 100_000, 650, "845 (DR.Q)"),
+    Goal("cheetah_run", 50_000, 450, "464 (DR.Q)"),
+    Goal("cheetah_run", 100_000, 640, "722 (XQC)"),
+    Goal("walker_run", 100_000, 500, "723 (TD-MPC2)"),
+    Goal("hopper_hop", 100_000, 86, "200 (FoG)"),
+    Goal("humanoid_stand", 500_000, 350, "874 (FoG)"),
+)
+"""The published ones are means over seeds from the result files of those repositories, all on joint features, with
+networks sized for GPUs and, but for BRO, with every action held for two steps."""
+_HEADER = ("task", "at step", "goal", "mean", "of each seed", "minutes, median", "method", "best published")
+
+
+def table(reports: Iterable[Report]) -> str:
+    """A line for each goal; of several methods on the base the one with the highest mean."""
+    frames = [_on_swift(found) for found in reports]
+    rows = [_row(goal, frames) for goal in GOALS]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (_HEADER, ("---",) * len(_HEADER), *rows)) + "\n"
+
+
+def _on_swift(found: Report) -> pl.DataFrame:
+    """The evaluations of runs on the base; those with other settings have curves of their own name."""
+    runs = [source.config.identity for source in found.table.sources if source.config.base == bases.SWIFT]
+    return found.table.frame.filter(pl.col("identity").is_in(runs))
+
+
+def _row(goal: Goal, frames: list[pl.DataFrame]) -> tuple[str, ...]:
+    step = f"{goal.step:,}".replace(",", " ")
+    best: tuple[float, pl.DataFrame] | None = None
+    for frame in frames:
+        there = frame.filter((pl.col("task") == goal.task) & (pl.col("step") == goal.step))
+        for _, rows in there.group_by("curve"):
+            mean = float(rows["return_mean"].mean())  # type: ignore[arg-type]
+            if best is None or mean > best[0]:
+                best = mean, rows.sort("seed")
+    if best is None:
+        return goal.task, step, f"{goal.goal:g}", "not run", "–", "–", "–", goal.published
+    mean, rows = best
+    each = ", ".join(f"{value:.0f}" for value in rows["return_mean"])
+    minutes = 60 * float(rows["hours"].median())  # type: ignore[arg-type]
+    reached = "reached" if mean >= goal.goal else "missed"
+    return (goal.task, step, f"{goal.goal:g}", f"{mean:.0f} ({reached})", each, f"{minutes:.1f}", rows["curve"][0],
+            goal.published)  # fmt: skip

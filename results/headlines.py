@@ -1,0 +1,63 @@
+"""The table of results in README.md: what the same base reaches with and without symmetry, task by task."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from euda.reports.report import Report
+from euda.reports.style import number
+from euda.reports.summary import Row
+from euda.runs import bases
+from euda.runs.config import RunConfig
+
+COLUMNS: dict[tuple[str, str, str], str] = {
+    ("joint", "none", "world"): "joint features",
+    ("limb", "none", "world"): "limb features",
+    ("joint", "rotate", "world"): "joint features, turned",
+    ("limb", "rotate", "world"): "limb features, turned",
+    ("limb", "none", "own"): "limb features, own frame",
+}
+"""By features, augmentation and frame. A column without a number is left out."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """The median of the seeds' last returns."""
+
+    row: Row
+
+    def __str__(self) -> str:
+        share = f", {100 * self.row.share:.4g} %" if self.row.share else ""
+        return f"{number(self.row.final.value)} ({self.row.runs}{share})" if self.row.final is not None else "–"
+
+
+def table(reports: Iterable[Report]) -> str:
+    """A line for each task, base and number of steps; of several curves the one with most seeds."""
+    cells: dict[tuple[str, str, int], dict[str, Cell]] = {}
+    for found in reports:
+        for row in found.summary.rows:
+            config = found.table.of(row.task, row.curve)[0].config
+            if row.step is None or (column := _column(config)) is None:
+                continue
+            line = cells.setdefault((config.base, row.task, row.step), {})
+            if column not in line or line[column].row.runs < row.runs:
+                line[column] = Cell(row)
+    lines = {key: line for key, line in cells.items() if len(line) > 1}
+    used = [name for name in COLUMNS.values() if any(name in line for line in lines.values())]
+    header = ("task", "base", "steps", *used)
+    shown = [
+        (task, base, f"{step:,}".replace(",", " "), *(str(lines[base, task, step].get(name, "–")) for name in used))
+        for base, task, step in sorted(lines)
+    ]
+    rows = [header, ("---",) * len(header), *shown]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+
+def _column(config: RunConfig) -> str | None:
+    """Where a run belongs; None if it is not its base's own, but for what is observed and done with symmetry."""
+    base = bases.find(config.base)
+    parts = (config.learning, config.architecture, config.inputs, config.replay)
+    is_own = (config.agent, config.network) == (base.agent, base.network)
+    is_own &= all(part == base.of(type(part)) for part in parts)
+    return COLUMNS.get((config.features, config.augmentation.name, config.frame)) if is_own else None

@@ -1,0 +1,1 @@
+"""The steerable equivariant network."""

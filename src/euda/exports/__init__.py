@@ -1,0 +1,1 @@
+"""A run's policy as a file that other programs run without euda."""

@@ -1,0 +1,1 @@
+"""Metrics of runs → tables, figures, one HTML page."""

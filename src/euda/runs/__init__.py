@@ -1,0 +1,1 @@
+"""Configuration → one run: a folder that any process can resume."""

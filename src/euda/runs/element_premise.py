@@ -1,0 +1,64 @@
+"""Which elements of a robot's finite group may a run learn from? Those that a short examination does not refuse.
+
+What was found is kept in the user's cache like the certificates of yaws, and the names of the elements in use become
+part of the run's configuration, so that a run that goes on uses the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pydantic
+
+from euda.errors import EudaError
+from euda.runs import atomic_files, certificates
+from euda.runs.config import RunConfig
+from euda.runs.premise import INSIST, Say
+from euda.symmetry.examination import examine
+from euda.symmetry.selection import STATES, Candidates
+
+
+def choose(
+    config: RunConfig, say: Say, doing: Callable[[], None] = lambda: None, insist: str = INSIST
+) -> tuple[str, ...]:
+    """The names of the elements that a run learns from; says which are near, and which are left out.
+
+    `doing` is called if the robot has to be examined; `insist` says how to train with broken ones.
+    """
+    if not config.uses_elements:
+        return ()
+    found = dataclasses.replace(_examined(config, doing), robot=config.task)
+    selection = found.select(f"see euda symmetry, use --group yaw, or {insist}", trust=config.trust_symmetry)
+    for sentence in selection.said:
+        say(sentence)
+    return tuple(one.name for one in selection.elements)
+
+
+def _examined(config: RunConfig, doing: Callable[[], None]) -> Candidates:
+    """What is known of the group of a run's robot, from the cache if it is there."""
+    key = certificates.key_of(config, config.features, STATES, 1)
+    path = certificates.cache() / f"group-{key}.json"
+    if (kept := _read(path, key)) is not None:
+        return kept
+    doing()
+    found = Candidates.of(examine(certificates.simulation(config, config.features), states=STATES))
+    with contextlib.suppress(EudaError, OSError):  # it can be made again
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_files.write_json(path, {"key": key, **dataclasses.asdict(found)})
+    return found
+
+
+def _read(path: Path, key: str) -> Candidates | None:
+    """What a file says, if it has the shape of one and this key."""
+    with contextlib.suppress(EudaError, OSError, pydantic.ValidationError):
+        if path.is_file():
+            match atomic_files.read_json(path):
+                case {"key": str(found), **entries} if found == key:
+                    return _SCHEMA.validate_python(entries)
+    return None
+
+
+_SCHEMA = pydantic.TypeAdapter(Candidates)

@@ -1,1 +1,0 @@
-"""From policies to runs, studies and reports."""

@@ -1,0 +1,1 @@
+"""The symmetries of a robot, tested in the simulator."""

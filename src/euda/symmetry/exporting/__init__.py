@@ -1,0 +1,1 @@
+"""Symmetries as files for other trainers, which work without euda."""

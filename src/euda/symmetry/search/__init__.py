@@ -1,0 +1,1 @@
+"""MjModel → which parts of a robot are images of which: poses, candidates, matching."""

@@ -1,0 +1,1 @@
+"""Robot → environment: rows, resets, rewards, and what steps MuJoCo."""
