@@ -71,7 +71,7 @@ def train(
         method: What is observed and what is done with symmetry.
         base: How the agent learns (agent, network and settings).
         share: Share of each batch that is changed, from 0 to 1; by default 1, on the base paper 0.5 for rotations.
-        steps: Environment steps in all, by default 200 000 (base paper: 2 million or 5). More steps resume a finished run.
+        steps: Environment steps in all, by default 200 000 (base paper: 2 or 5 million). More resume a finished run.
         seed: Of everything random but the evaluation.
         out: Folder of the run; by default runs/TASK/METHOD-SHARE-seedSEED.
         env: Instead of a task: a registered Gymnasium environment that runs on MuJoCo, Id or module:Id.
