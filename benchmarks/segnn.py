@@ -37,10 +37,11 @@ from segnn_oracle import Oracle  # pyright: ignore[reportMissingImports] - in te
 
 from euda.agents.agent import Agent
 from euda.agents.ddpg import DDPG
+from euda.agents.network_settings import SEGNNConfig
 from euda.agents.networks import Network, Networks, mlp_networks, size
 from euda.agents.segnn.graph import TwoPoints
 from euda.agents.segnn.network import segnn_networks
-from euda.agents.settings import DDPGConfig, SEGNNConfig
+from euda.agents.settings import DDPGConfig
 from euda.replay.buffer import ReplayBuffer
 from euda.tasks.task_env import make
 

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from euda.agents.network_settings import SEGNNConfig
 from euda.agents.segnn.algebra import PathWeights
 from euda.agents.segnn.graph import TwoPoints
-from euda.agents.settings import SEGNNConfig
 
 Z, DENSITY = np.polynomial.hermite_e.hermegauss(200)
 SIGMOID = 1 / (1 + np.exp(-Z))

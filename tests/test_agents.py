@@ -19,11 +19,12 @@ from euda.agents.agent import Agent, Algorithm, Program
 from euda.agents.arrays import flatten
 from euda.agents.critics import Categorical, Critics, Scalar
 from euda.agents.ddpg import DDPG
+from euda.agents.network_settings import MLPConfig, ResidualConfig
 from euda.agents.networks import MLP, Networks, Params, mlp_networks, orthogonal, size
 from euda.agents.optimiser import begin, descend, make_optimiser
 from euda.agents.residual import ResidualNetwork, residual_networks
 from euda.agents.sac import SAC
-from euda.agents.settings import NOISES, DDPGConfig, MLPConfig, ResidualConfig, SACConfig, TD3Config
+from euda.agents.settings import NOISES, DDPGConfig, SACConfig, TD3Config
 from euda.agents.td3 import TD3
 from euda.errors import EudaError
 from euda.lookup import loaded

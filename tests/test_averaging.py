@@ -14,10 +14,10 @@ from euda.agents.averaging import images
 from euda.agents.ddpg import DDPG
 from euda.agents.frames import own_frame
 from euda.agents.inputs import Inputs
+from euda.agents.network_settings import MLPConfig
 from euda.agents.networks import mlp_networks
 from euda.agents.normaliser import symmetric
 from euda.agents.sac import SAC
-from euda.agents.settings import MLPConfig
 from euda.runs import run_folder
 from euda.runs.evaluation import load_agent, load_policy, make_environment
 from euda.runs.resolution import resolve

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from test_training import content, stopped_at
 
-from euda.agents.settings import DDPGConfig, InputsConfig, MLPConfig, ResidualConfig, SACConfig, TD3Config
+from euda.agents.input_settings import InputsConfig
+from euda.agents.network_settings import MLPConfig, ResidualConfig
+from euda.agents.settings import DDPGConfig, SACConfig, TD3Config
 from euda.errors import EudaError
 from euda.replay.settings import ReplayConfig
 from euda.runs import evaluation, run_folder

@@ -15,9 +15,7 @@ import pytest
 from documents import PAGES, ROOT, fenced, python_blocks
 
 import euda.testing
-from euda import METHODS, TASKS
-from euda.agents.settings import AGENTS, NETWORKS
-from euda.replay.settings import AUGMENTATIONS
+from euda.runs import plugins
 from euda.terminal import cli
 
 FILE = re.compile(r"# src/(euda/[\w/]+)\.py\n")
@@ -42,7 +40,7 @@ EXAMPLES = [
 @pytest.fixture
 def tables():
     """Rows and files that an example adds are taken away again."""
-    before = [(table, dict(table)) for table in (TASKS, METHODS, AUGMENTATIONS, AGENTS, NETWORKS)]
+    before = [(table, dict(table)) for table in plugins.TABLES.values()]
     modules = set(sys.modules)
     yield
     for table, rows in before:

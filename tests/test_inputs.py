@@ -15,9 +15,10 @@ from euda.agents.agent import Agent
 from euda.agents.ddpg import DDPG
 from euda.agents.frames import own_frame, root_frame
 from euda.agents.inputs import Inputs
+from euda.agents.network_settings import MLPConfig
 from euda.agents.networks import mlp_networks
 from euda.agents.normaliser import Normaliser, Statistics, full, symmetric
-from euda.agents.settings import DDPGConfig, MLPConfig
+from euda.agents.settings import DDPGConfig
 from euda.body.entry_map import EntryMap
 from euda.body.layout import Field, Kind, Layout
 from euda.errors import EudaError

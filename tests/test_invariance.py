@@ -10,9 +10,10 @@ import pytest
 from euda import make
 from euda.agents.agent import Agent
 from euda.agents.ddpg import DDPG
+from euda.agents.network_settings import MLPConfig
 from euda.agents.networks import mlp_networks
 from euda.agents.sac import SAC
-from euda.agents.settings import DDPGConfig, MLPConfig, SACConfig
+from euda.agents.settings import DDPGConfig, SACConfig
 from euda.replay.augmentation import make_augmentation
 from euda.replay.buffer import ReplayBuffer
 from euda.replay.settings import AugmentationConfig

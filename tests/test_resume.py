@@ -27,7 +27,8 @@ HELPER = """
     from euda.runs import machine
     machine.use_one_thread()
     import jax
-    from euda.agents.settings import DDPGConfig, MLPConfig
+    from euda.agents.network_settings import MLPConfig
+    from euda.agents.settings import DDPGConfig
     from euda.replay.settings import AugmentationConfig, ReplayConfig
     from euda.runs import session
     from euda.runs.display import Silent

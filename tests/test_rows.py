@@ -4,9 +4,11 @@ import dataclasses
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import euda as euda_package
 from euda.agents.ddpg import DDPG
 from euda.agents.settings import AGENTS, AgentRow, DDPGConfig
 from euda.errors import EudaError
@@ -38,7 +40,7 @@ AGENTS["plain"] = AgentRow(Plain, PlainConfig)
     "my_network": """
 import dataclasses
 from euda.agents.networks import mlp_networks
-from euda.agents.settings import NETWORKS, MLPConfig, NetworkConfig, NetworkRow
+from euda.agents.network_settings import NETWORKS, MLPConfig, NetworkConfig, NetworkRow
 
 @dataclasses.dataclass(frozen=True)
 class NarrowConfig(NetworkConfig):
@@ -187,6 +189,30 @@ def test_modules_imported_from_python_are_known_by_what_makes_their_rows(monkeyp
     assert (mine.imports, plain.imports) == ((__name__,), ())
     assert "imports" not in plain.to_json()
     assert dataclasses.replace(plain, imports=("a",)).identity == plain.identity
+
+
+SENSES = """
+from euda.agents.settings import NOISES
+from euda.body.features import FEATURES, FeatureRow
+from euda.body.joint_features import joint_readings
+from euda.tasks.rewards import REWARDS, RewardRow
+
+FEATURES["bare"] = FeatureRow(lambda robot, senses: joint_readings(robot, ()), "joints alone")
+REWARDS["calm"] = RewardRow(lambda robot: lambda: -float(abs(robot.data.qvel).sum()), "rest")
+NOISES["silent"] = None
+"""
+
+
+def test_features_rewards_and_noise_from_outside(tmp_path, monkeypatch, capsys, tables):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quiet_agent.py").write_text(SENSES)
+    robot = str(Path(euda_package.__file__).parent / "examples" / "tripod.xml")
+    words = ["--reward", "calm", "--features", "bare", "--base", "paper", "--ddpg.noise", "silent", "--dry-run"]
+    assert cli.main(["train", robot, "--import", "quiet_agent", *words]) == 0
+    stored = json.loads(capsys.readouterr().out)
+    assert (stored["features"], stored["robot"]["reward"], stored["imports"]) == ("bare", "calm", ["quiet_agent"])
+    assert cli.main(["layout", robot, "--features", "bare", "--import", "quiet_agent"]) == 0
+    assert "joint_angles" in capsys.readouterr().out
 
 
 def extension(folder, text):

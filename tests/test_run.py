@@ -17,7 +17,8 @@ import pytest
 
 import euda
 from euda import operating_system
-from euda.agents.settings import DDPGConfig, MLPConfig, SACConfig
+from euda.agents.network_settings import MLPConfig
+from euda.agents.settings import DDPGConfig, SACConfig
 from euda.errors import EudaError
 from euda.replay.settings import AugmentationConfig, GaussianConfig, ReplayConfig
 from euda.runs import atomic_files, bases, checkpoint, machine, methods, metrics, run_folder

@@ -19,11 +19,12 @@ from euda import make
 from euda.agents.agent import Agent
 from euda.agents.arrays import flatten
 from euda.agents.ddpg import DDPG
+from euda.agents.network_settings import SEGNNConfig
 from euda.agents.networks import MLP
 from euda.agents.optimiser import begin, descend, make_optimiser
 from euda.agents.segnn.graph import OnePoint, TwoPoints
 from euda.agents.segnn.network import segnn_networks
-from euda.agents.settings import DDPGConfig, SEGNNConfig
+from euda.agents.settings import DDPGConfig
 from euda.errors import EudaError
 from euda.replay.buffer import Transition
 from euda.replay.settings import ReplayConfig

@@ -16,7 +16,9 @@ import pytest
 from rich.console import Console
 
 import euda
-from euda.agents.settings import DDPGConfig, InputsConfig, MLPConfig, SACConfig
+from euda.agents.input_settings import InputsConfig
+from euda.agents.network_settings import MLPConfig
+from euda.agents.settings import DDPGConfig, SACConfig
 from euda.errors import EudaError
 from euda.replay.settings import AugmentationConfig, ReplayConfig, ScaleConfig
 from euda.runs import checkpoint, evaluation, run_folder, session

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from euda.agents.settings import MLPConfig
+from euda.agents.network_settings import MLPConfig
 from euda.body.layout import Layout
 
 Params = Any

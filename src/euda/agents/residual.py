@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from euda.agents.network_settings import ResidualConfig
 from euda.agents.networks import Dense, Networks, layer_norm
-from euda.agents.settings import ResidualConfig
 from euda.body.layout import Layout
 
 

@@ -10,7 +10,9 @@ import dataclasses
 from typing import TypeVar
 
 from euda import lookup
-from euda.agents.settings import DDPGConfig, InputsConfig, MLPConfig, SACConfig, TD3Config
+from euda.agents.input_settings import InputsConfig
+from euda.agents.network_settings import MLPConfig
+from euda.agents.settings import DDPGConfig, SACConfig, TD3Config
 from euda.replay.settings import ReplayConfig
 from euda.schema import Settings
 

@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from euda import lookup, schema
-from euda.agents.settings import AGENTS, FRAMES, NETWORKS, WORLD, InputsConfig, LearningConfig, NetworkConfig
+from euda.agents.input_settings import FRAMES, WORLD, InputsConfig
+from euda.agents.network_settings import NETWORKS, NetworkConfig
+from euda.agents.settings import AGENTS, LearningConfig
 from euda.body.features import find_features
 from euda.body.robot import RANDOM
 from euda.errors import EudaError

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 from euda import lookup
-from euda.agents.settings import WORLD
+from euda.agents.input_settings import WORLD
 from euda.errors import EudaError
 from euda.replay.settings import AUGMENTATIONS, NOTHING
 

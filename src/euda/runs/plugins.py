@@ -15,7 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from euda import trusted_code
-from euda.agents.settings import AGENTS, FRAMES, NETWORKS, NORMALISERS
+from euda.agents.input_settings import FRAMES, NORMALISERS
+from euda.agents.network_settings import NETWORKS
+from euda.agents.settings import AGENTS, HEADS, NOISES
 from euda.body.features import FEATURES
 from euda.errors import EudaError
 from euda.replay.settings import AUGMENTATIONS
@@ -27,7 +29,8 @@ from euda.tasks.table import TASKS
 GROUP = "euda"
 TABLES: dict[str, Mapping[str, Any]] = {
     "task": TASKS, "reward": REWARDS, "features": FEATURES, "augment": AUGMENTATIONS, "agent": AGENTS,
-    "network": NETWORKS, "frame": FRAMES, "normaliser": NORMALISERS, "method": METHODS, "base": BASES,
+    "network": NETWORKS, "frame": FRAMES, "normaliser": NORMALISERS, "head": HEADS, "noise": NOISES,
+    "method": METHODS, "base": BASES,
 }  # fmt: skip
 """Everything that a module from outside may add rows to, by the name that a run has for one of them."""
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")

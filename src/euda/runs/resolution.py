@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from euda import lookup, schema
-from euda.agents.settings import InputsConfig, LearningConfig, NetworkConfig
+from euda.agents.input_settings import InputsConfig
+from euda.agents.network_settings import NetworkConfig
+from euda.agents.settings import LearningConfig
 from euda.errors import EudaError, unknown
 from euda.replay.settings import AUGMENTATIONS, YAW, AugmentationConfig
 from euda.runs import bases, methods, plugins, settings
@@ -77,6 +79,7 @@ def resolve(task: str, method: str = "rotate", base: str = bases.DEFAULT, *, sha
     elif ground.steps is not None:
         rest["steps"] = min(ground.steps, rest.get("steps", ground.steps))
     rows = part | {"augment": name, "normaliser": cast("InputsConfig", groups["inputs"]).normaliser}
+    rows |= {"head": learning.head, "noise": learning.noise}
     rows |= {"task": task} if robot is None else {"reward": str(robot.reward)}
     return RunConfig(
         task=task,

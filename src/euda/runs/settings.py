@@ -10,7 +10,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from euda.agents.settings import AGENTS, NETWORKS, InputsConfig
+from euda.agents.input_settings import InputsConfig
+from euda.agents.network_settings import NETWORKS
+from euda.agents.settings import AGENTS
 from euda.errors import EudaError
 from euda.replay.settings import AUGMENTATIONS, ReplayConfig
 from euda.schema import Count, Seed, Settings

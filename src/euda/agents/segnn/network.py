@@ -23,6 +23,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from euda.agents.network_settings import SEGNNConfig, SinglePointConfig
 from euda.agents.networks import Networks
 from euda.agents.segnn.algebra import (
     SCALAR,
@@ -37,7 +38,6 @@ from euda.agents.segnn.algebra import (
 from euda.agents.segnn.gate import gate
 from euda.agents.segnn.graph import OnePoint, TwoPoints, norm
 from euda.agents.segnn.steerable import Layer, Products, Steerable, SteerableNetwork
-from euda.agents.settings import SEGNNConfig, SinglePointConfig
 from euda.body.layout import Layout
 from euda.errors import EudaError
 

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from euda.agents.network_settings import SEGNNConfig
 from euda.agents.networks import Dense
-from euda.agents.settings import SEGNNConfig
 
 
 class Layer(NamedTuple):
