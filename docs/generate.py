@@ -18,7 +18,7 @@ from typing import Any
 
 from euda import METHODS, TASKS, make, schema
 from euda.replay.settings import AUGMENTATIONS
-from euda.runs import settings
+from euda.runs import plugins, settings
 from euda.runs.bases import BASES
 from euda.runs.methods import Method
 from euda.terminal import cli
@@ -130,15 +130,15 @@ def hyperparameters() -> str:
     """Every flag of these groups, its value on each base and its meaning, from the configuration classes."""
     rows = []
     for group, kind in settings.groups().items():
-        for name in schema.hints(kind):
+        for name, hint in schema.hints(kind).items():
             values = [_plain(getattr(base.of(kind), name)) for base in BASES.values()]
             flag = name if name in schema.top_level(kind) else f"{group}.{name}"
-            rows.append((f"`--{flag.replace('_', '-')}`", *values, kind.help(name)))
+            rows.append((f"`--{flag.replace('_', '-')}`", *values, plugins.with_rows(kind.help(name), hint)))
     return _table(("flag", *BASES, "meaning"), rows)
 
 
 def _plain(value: Any) -> str:
-    return "see there" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return "default" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _short(value: float) -> str:

@@ -179,6 +179,7 @@ def test_help_and_the_installed_command():
             [sys.executable, "-m", "euda.terminal.cli", *arguments], capture_output=True, text=True, check=True
         )
         assert "usage: euda" in done.stdout
+        assert max(map(len, done.stdout.splitlines())) <= 100
     done = subprocess.run(
         [sys.executable, "-m", "euda.terminal.cli", "layout", "x"], capture_output=True, text=True, check=False
     )

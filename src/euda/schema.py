@@ -39,6 +39,14 @@ class TopLevel:
 
 
 @dataclasses.dataclass(frozen=True)
+class RowOf:
+    """Marks a setting that names a row of a table; help lists the rows that are there, those from outside too."""
+
+    table: str
+    """As in `runs.plugins.TABLES`."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Since:
     """Marks a setting that came after runs had been stored. With the value `before` a run is what it was without."""
 

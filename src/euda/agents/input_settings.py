@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from euda import lookup
 from euda.lookup import Maker
-from euda.schema import Positive, Settings
+from euda.schema import Positive, RowOf, Settings
 
 
 class FrameRow(NamedTuple):
@@ -38,8 +38,8 @@ NORMALISERS: dict[str, Maker | None] = {
 class InputsConfig(Settings):
     """What the networks see of an observation, after it was turned into their frame."""
 
-    normaliser: str = "none"
-    """none, symmetric (running statistics that commute with the symmetries), full (each entry its own)."""
+    normaliser: Annotated[str, RowOf("normaliser")] = "none"
+    """Scaling by running statistics: ones that keep every symmetry (symmetric), or each entry its own (full)."""
     clip: Positive = 10.0
     """Normalised entries are clipped to plus or minus this, except x and y of world vectors."""
 

@@ -39,11 +39,11 @@ class MLPConfig(NetworkConfig):
     hidden_layers: Count = 2
     """How many hidden layers (ReLU)."""
     gain: Positive = _GAIN
-    """Gain of the orthogonal initialisation of every layer; biases start at zero. The released code used 1."""
+    """Gain of the orthogonal initialisation of every layer; biases start at zero. The paper's released code used 1."""
     last_gain: Positive | None = None
     """Gain of the last layer; by default that of the others."""
     layer_norm: bool = False
-    """Whether the units of a hidden layer are brought to mean 0 and deviation 1 before each ReLU."""
+    """Layer normalisation before each ReLU."""
 
 
 @dataclasses.dataclass(frozen=True)

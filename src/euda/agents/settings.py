@@ -10,7 +10,7 @@ from annotated_types import Ge
 from euda import lookup
 from euda.errors import EudaError
 from euda.lookup import Maker
-from euda.schema import Count, NotNegative, Positive, Settings, Share, Steps
+from euda.schema import Count, NotNegative, Positive, RowOf, Settings, Share, Steps
 
 HEADS: dict[str, Maker] = {"scalar": "euda.agents.critics:scalar", "categorical": "euda.agents.critics:categorical"}
 """What a critic puts out, by name: the function that makes the head. A new head is a new row."""
@@ -30,13 +30,13 @@ class LearningConfig(Settings):
     learning_rate: Positive = 1e-4
     """Adam's step size for actor and critic."""
     weight_decay: NotNegative = 0.0
-    """AdamW: how much of each parameter is taken away per step, as a factor of the learning rate."""
+    """Weight decay of AdamW, as a factor of the learning rate; 0: plain Adam."""
     gradient_clip: NotNegative = 0.0
-    """Longest gradient of a network (the norm over all its parameters); 0: any."""
+    """Gradients of a network are clipped to this norm over all its parameters; 0: no clipping."""
     critics: Count = 1
-    """Critics that learn the same values; targets take the lowest of them."""
-    head: str = "scalar"
-    """What a critic puts out: scalar (the value) or categorical (a histogram of it, HL-Gauss)."""
+    """Number of critics; targets use the lowest value."""
+    head: Annotated[str, RowOf("head")] = "scalar"
+    """Output of a critic: the value, or a histogram of it (HL-Gauss)."""
     bins: Annotated[int, Ge(2)] = 101
     """categorical: bins of the histogram."""
     value_low: float = 0.0
@@ -44,15 +44,15 @@ class LearningConfig(Settings):
     value_high: float = 100.0
     """categorical: upper end of the histogram."""
     actor_every: Count = 2
-    """The actor learns at every so many updates of the critic."""
+    """Updates of the critic per update of the actor."""
     target_every: Count = 2
-    """The target networks move at every so many updates of the critic."""
+    """Updates of the critic per update of the target networks."""
     target_rate: Share = 0.01
-    """The soft update tau: how far a target network moves towards its network."""
+    """tau of the soft update of the target networks."""
     exploration_steps: Steps = 2000
     """Environment steps with uniformly random actions before the actor is used."""
-    noise: str = "white"
-    """How exploring actions depend on those before: white (not at all), pink, held, held-at-first (while random)."""
+    noise: Annotated[str, RowOf("noise")] = "white"
+    """How exploration noise is correlated over time (white: not at all; at first: only while actions are random)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,7 +81,7 @@ class TD3Config(DDPGConfig):
     """TD3: two critics and noise that does not change, with the values of its paper; the rest is DDPG's."""
 
     critics: Count = 2
-    """Critics that learn the same values; targets take the lowest of them, the actor follows the first."""
+    """Number of critics; targets use the lowest value, the actor the first."""
     stddev_start: NotNegative = 0.1
     """Standard deviation of the exploration noise at the first step."""
     smoothing_stddev: NotNegative = 0.2
@@ -95,21 +95,21 @@ class SACConfig(LearningConfig):
     """Soft Actor-Critic with two critics and a learned temperature, sizes and frequencies as DDPG's."""
 
     critics: Count = 2
-    """Critics that learn the same values; targets and actor take the lowest of them."""
+    """Number of critics; targets and actor use the lowest value."""
     temperature: Positive = 0.1
     """The temperature alpha at the start."""
     temperature_rate: Positive = 1e-4
     """Adam's step size for the logarithm of the temperature."""
     target_entropy: float | None = None
-    """The entropy the temperature aims at, in nats; by default entropy_per_action times the number of actions."""
+    """Target entropy in nats; by default entropy_per_action times the number of actions."""
     entropy_per_action: float = -1.0
-    """The entropy the temperature aims at, in nats for each action."""
+    """Target entropy in nats per action."""
     log_stddev_low: float = -10.0
     """Lowest logarithm of the policy's standard deviation."""
     log_stddev_high: float = 2.0
     """Highest logarithm of the policy's standard deviation."""
     log_stddev_start: float | None = None
-    """Where it begins, about; by default in the middle of the two."""
+    """About where this logarithm starts; by default halfway between low and high."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -23,6 +23,7 @@ from euda.errors import EudaError
 from euda.replay.settings import AUGMENTATIONS
 from euda.runs.bases import BASES
 from euda.runs.methods import METHODS
+from euda.schema import RowOf
 from euda.tasks.rewards import REWARDS
 from euda.tasks.table import TASKS
 
@@ -59,6 +60,14 @@ def load(modules: Iterable[str]) -> None:
 def named() -> list[str]:
     """The modules imported for the user of this process, for processes that work for this one."""
     return list(_imported)
+
+
+def with_rows(words: str, hint: Any) -> str:
+    """Help that lists the rows of the table that an annotation names (`schema.RowOf`), if it names one."""
+    for mark in getattr(hint, "__metadata__", ()):
+        if isinstance(mark, RowOf):
+            return f"{words.removesuffix('.')}: {', '.join(TABLES[mark.table])}."
+    return words
 
 
 def modules_of(rows: Mapping[str, str]) -> tuple[str, ...]:

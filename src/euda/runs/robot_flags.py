@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from euda.body.robot import RANDOM
 from euda.errors import EudaError
-from euda.schema import Settings
+from euda.schema import RowOf, Settings
 
 _ENDINGS = (".xml", ".mjcf", ".urdf", ".mjb")
 
@@ -63,8 +63,8 @@ class AimFlags(Settings):
 class RobotFlags(AimFlags):
     """What the command line says of a robot of one's own that is trained."""
 
-    reward: str | None = None
-    """Custom robot: run (speed along the direction), reach (the target), stand, or your module:function."""
+    reward: Annotated[str | None, RowOf("reward")] = None
+    """Custom robot: your module:function, or one of."""
     control_timestep: float | None = None
     """Custom robot: seconds between two actions, rounded to whole steps of the simulation; by default 0.02."""
     reset_noise: float | None = None

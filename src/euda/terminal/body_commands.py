@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from euda.errors import EudaError
 from euda.runs.robot_flags import AimFlags, RobotFlags
-from euda.schema import NotNegative
+from euda.schema import NotNegative, RowOf
 from euda.terminal import tables
 from euda.terminal.flags import Argument
 
@@ -17,15 +17,21 @@ if TYPE_CHECKING:
     from euda.symmetry.certificate import Certificate
 
 Subject = Annotated[str | None, Argument("TASK|ROBOT.xml")]
+Features = Annotated[str, RowOf("features")]
+Reward = Annotated[str | None, RowOf("reward")]
 _AIM = AimFlags()
 
 
 def tasks(json_: bool = False) -> int:
-    """List the tasks: limbs, degrees of freedom, sizes of actions and features, episode length, cone.
+    """List the tasks and their sizes.
+
+    Columns: limbs (n), degrees of freedom of the root (d1), limbs on joints with 1, 2 and 3 of them, actions, numbers
+    in an observation of each feature set, steps of an episode, seconds per step, friction cone.
 
     Args:
         json_: Print a JSON list instead of a table.
     """
+    from euda.body.features import FEATURES
     from euda.tasks import table
     from euda.tasks.summary import summary
 
@@ -33,44 +39,16 @@ def tasks(json_: bool = False) -> int:
     if json_:
         print(json.dumps([dataclasses.asdict(row) for row in rows], indent=2))
         return 0
-    header = (
-        "task",
-        "n",
-        "d1",
-        "1-DoF",
-        "2-DoF",
-        "3-DoF",
-        "actions",
-        "limb",
-        "limb-paper",
-        "joint",
-        "steps",
-        "s/step",
-        "cone",
-    )
-    lines = [
-        (
-            r.name,
-            r.n,
-            r.d1,
-            r.n1,
-            r.n2,
-            r.n3,
-            r.actions,
-            *r.features.values(),
-            r.episode_steps,
-            f"{r.control_timestep:g}",
-            r.cone,
-        )
-        for r in rows
-    ]
+    header = ("task", "n", "d1", "1-DoF", "2-DoF", "3-DoF", "actions", *FEATURES, "steps", "s/step", "cone")
+    lines = [(r.name, r.n, r.d1, r.n1, r.n2, r.n3, r.actions, *r.features.values(), r.episode_steps,
+              f"{r.control_timestep:g}", r.cone) for r in rows]  # fmt: skip
     tables.show(header, lines)
     return 0
 
 
 def layout(
     subject: Subject = None,
-    features: str = "limb",
+    features: Features = "limb",
     env: str | None = None,
     robot: AimFlags = _AIM,
     json_: bool = False,
@@ -79,7 +57,7 @@ def layout(
 
     Args:
         subject: Name of a task (see `euda tasks`), or path of an MJCF file.
-        features: limb, limb-paper or joint.
+        features: What is observed.
         env: Instead of a task: a registered Gymnasium environment that runs on MuJoCo, Id or module:Id.
         robot: A custom robot.
         json_: Print JSON instead of a table.
@@ -91,7 +69,7 @@ def layout(
 
 def certify(
     subject: Subject = None,
-    features: str = "limb",
+    features: Features = "limb",
     cone: str | None = None,
     yaws: int = 4,
     states: int = 60,
@@ -99,14 +77,16 @@ def certify(
     tolerance: NotNegative = 0.0,
     env: str | None = None,
     robot: AimFlags = _AIM,
-    reward: str | None = None,
+    reward: Reward = None,
     json_: bool = False,
 ) -> int:
-    """Test in the simulator what a yaw does to a task or a model. Exit code 0: exact, or within --tolerance; 1: not.
+    """Test in the simulator whether a yaw changes a task or a model.
+
+    Exit code 0: exact, or within --tolerance; 1: not.
 
     Args:
         subject: Name of a task, or path of an MJCF file.
-        features: limb, limb-paper or joint.
+        features: What is observed.
         cone: default (as the model has it) or elliptic; by default the task's own.
         yaws: Random yaws per state.
         states: Visited states to compare; others are constructed so that contacts and limits act.
@@ -114,7 +94,7 @@ def certify(
         tolerance: Largest relative error to accept.
         env: Instead of a task: a registered Gymnasium environment that runs on MuJoCo, Id or module:Id.
         robot: A custom robot.
-        reward: Custom robot: run (speed along the direction), reach (the target), stand, or your module:function.
+        reward: Custom robot: your module:function, or one of.
         json_: Print JSON instead of a table.
     """
     from euda.symmetry.certificate import certify as examine

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from euda import operating_system
 from euda.runs import bases
-from euda.schema import Count, Seed
+from euda.schema import Count, RowOf, Seed
 from euda.terminal import printing, process
 from euda.terminal.flags import Overrides
 
@@ -14,10 +15,13 @@ _OVERRIDES = Overrides()
 
 
 def demo(
-    out: Path = Path("runs/demo"), base: str = bases.DEFAULT, seed: Seed = 0, steps: Count | None = None,
+    out: Path = Path("runs/demo"), base: Annotated[str, RowOf("base")] = bases.DEFAULT, seed: Seed = 0,
+    steps: Count | None = None,
     workers: int | None = None, quiet: bool = False, overrides: Overrides = _OVERRIDES,
 ) -> int:  # fmt: skip
-    """Train one robot twice, without and with symmetry (some minutes), draw both curves and film both policies.
+    """Train one robot without and with symmetry, and show both.
+
+    It takes some minutes, shows both learning curves, and films both policies.
 
     Args:
         out: Folder of the two runs; interrupted runs are resumed.

@@ -10,7 +10,7 @@ from euda.runs import atomic_files
 
 
 def example(out: Path = Path()) -> int:
-    """Write the tutorial's robot and study where you work: tripod.xml and tripod.toml.
+    """Write the tutorial's robot and study: tripod.xml, tripod.toml.
 
     Args:
         out: The folder to write into; by default this one.

@@ -18,7 +18,7 @@ def export(
     env: str | None = None,
     reward: str | None = None,
 ) -> int:
-    """Write the newest policy of a run as a file that needs no euda to run (docs/export.md).
+    """Write a run's policy as a file that runs without euda (docs/export.md).
 
     Args:
         folder: Folder of a run.

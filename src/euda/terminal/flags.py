@@ -12,14 +12,14 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from euda import schema
 from euda.errors import EudaError
 from euda.runs import bases, plugins, settings
 from euda.runs.config import RunConfig
 from euda.runs.resolution import PARTS
-from euda.schema import Settings, TopLevel
+from euda.schema import RowOf, Settings, TopLevel
 
 Command = Callable[..., int]
 M = TypeVar("M")
@@ -27,8 +27,6 @@ MISSING = inspect.Parameter.empty
 """The default of what must be given."""
 RUN = "run"
 """The group of what every run can be told, whatever its agent."""
-_CHOSEN = ("method", "base", *PARTS)
-"""Flags that name a row of a table."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,16 +96,9 @@ def flags_of(command: Command, words: Sequence[str] = ()) -> list[Flag]:
     """
     found: dict[str, Flag] = {}
     for flag in _every_flag(command, words):
-        found.setdefault(flag.name, _with_rows(flag))
+        explained = dataclasses.replace(flag, words=plugins.with_rows(flag.words, flag.hint))
+        found.setdefault(flag.name, explained)
     return list(found.values())
-
-
-def _with_rows(flag: Flag) -> Flag:
-    """Help that lists the rows of a table, if a flag names one of them."""
-    if flag.path[-1] not in _CHOSEN:
-        return flag
-    rows = ", ".join(plugins.TABLES[flag.path[-1]])
-    return dataclasses.replace(flag, words=f"{flag.words.removesuffix('.')}: {rows}.")
 
 
 def _every_flag(command: Command, words: Sequence[str]) -> Iterator[Flag]:
@@ -136,7 +127,7 @@ def _mark(hint: Any, kind: type[M]) -> M | None:
 
 def _override_flags(parameter: str, words: Sequence[str]) -> Iterator[Flag]:
     for part in PARTS:
-        yield Flag((parameter, part), part, str | None, None, PARTS[part])
+        yield Flag((parameter, part), part, Annotated[str | None, RowOf(part)], None, PARTS[part])
     for name, hint in schema.top_level(RunConfig).items():
         is_switch = schema.kinds(hint) == [bool]  # others are the task's own unless they are given
         default = getattr(RunConfig, name) if is_switch else None

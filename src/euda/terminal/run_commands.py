@@ -106,7 +106,7 @@ def load_run(folder: Path, robot: str | None, env: str | None, reward: str | Non
 
 
 def runs(folder: Annotated[Path, Argument("RUNS")] = Path("runs"), json_: bool = False) -> int:
-    """List the runs in a folder: task, method, seed, progress, returns, speed, state.
+    """List the runs in a folder: progress, returns, speed, state.
 
     Args:
         folder: Where to look, at any depth.

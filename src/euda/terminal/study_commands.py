@@ -31,7 +31,7 @@ def show(
     measure: bool = True,
     json_: bool = False,
 ) -> int:
-    """List the runs of a study with an estimate of steps and core-hours.
+    """List the runs of a study and estimate their core-hours.
 
     Args:
         file: A study, for example studies/quick.toml.
@@ -104,7 +104,9 @@ def run(
     address: str | None = None,
     changed: bool = False,
 ) -> int:
-    """Run a study: finished runs are skipped, interrupted ones resumed, failures retried and then reported.
+    """Run a study, or resume one that was stopped.
+
+    Finished runs are skipped, interrupted runs resumed, failures retried twice and then reported.
 
     Exit code 0: every run is complete; 1: some failed; 130 or 143: stopped, the same command resumes.
 
@@ -201,7 +203,9 @@ def status(file: File, runs: Path = RUNS, json_: bool = False) -> int:
 
 
 def export(file: File, out: Path, runs: Path = RUNS) -> int:
-    """Write one row per run and evaluation as Parquet or CSV: returns, and the mean losses since the evaluation before.
+    """Write the results of a study as one table (Parquet or CSV).
+
+    One row per run and evaluation: returns, and the mean losses since the previous evaluation.
 
     Args:
         file: A study.

@@ -17,7 +17,7 @@ from euda.errors import EudaError
 from euda.runs.robot_flags import AimFlags
 from euda.schema import NotNegative
 from euda.terminal import tables
-from euda.terminal.body_commands import Subject, find_environment
+from euda.terminal.body_commands import Features, Reward, Subject, find_environment
 
 if TYPE_CHECKING:
     from euda.body.layout import Layout
@@ -30,7 +30,7 @@ _SHOWN = 12  # defects that are printed
 def symmetry(
     subject: Subject = None,
     *,
-    features: str = "limb",
+    features: Features = "limb",
     cone: str | None = None,
     states: int = 60,
     seed: int = 0,
@@ -41,14 +41,16 @@ def symmetry(
     elements: tuple[str, ...] = (),
     env: str | None = None,
     robot: AimFlags = _AIM,
-    reward: str | None = None,
+    reward: Reward = None,
     json_: bool = False,
 ) -> int:
-    """Find the mirrors and limb permutations of a robot and test each in the simulator. Exit code 0: all exact; 1: not.
+    """Find a robot's mirrors and limb permutations, and test each.
+
+    Each is tested in the simulator, like a yaw by `euda certify`. Exit code 0: all exact; 1: not.
 
     Args:
         subject: Name of a task, or path of an MJCF file.
-        features: limb, limb-paper or joint.
+        features: What is observed.
         cone: default (as the model has it) or elliptic; by default the task's own.
         states: Visited states to compare; others are constructed so that differences act.
         seed: Seed of states and actions.
@@ -59,7 +61,7 @@ def symmetry(
         elements: Names or numbers of the elements to average over or export; by default all that are exact or near.
         env: Instead of a task: a registered Gymnasium environment that runs on MuJoCo, Id or module:Id.
         robot: A custom robot.
-        reward: Custom robot: run (speed along the direction), reach (the target), stand, or your module:function.
+        reward: Custom robot: your module:function, or one of.
         json_: Print JSON instead of a table.
     """
     from euda.runs import robot_flags

@@ -17,7 +17,7 @@ from euda.runs.environments import cautions
 from euda.runs.resolution import resolve, resolve_parts
 from euda.runs.robot_config import RobotConfig
 from euda.runs.robot_flags import RobotFlags
-from euda.schema import Count, Seed, Settings, Share
+from euda.schema import Count, RowOf, Seed, Settings, Share
 from euda.tasks import table
 from euda.terminal import printing, process
 from euda.terminal.flags import Argument, Group, Overrides
@@ -53,8 +53,8 @@ _SESSION = SessionFlags()
 
 def train(
     task: Annotated[str | None, Argument("TASK|ROBOT.xml")] = None,
-    method: str = "rotate",
-    base: str = bases.DEFAULT,
+    method: Annotated[str, RowOf("method")] = "rotate",
+    base: Annotated[str, RowOf("base")] = bases.DEFAULT,
     share: Share | None = None,
     steps: Count | None = None,
     seed: Seed = 0,

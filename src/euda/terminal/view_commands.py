@@ -33,7 +33,9 @@ def view(
     env: str | None = None,
     reward: str | None = None,
 ) -> int:
-    """Show a policy, a task or a model in the browser, with its turned and mirrored twins as ghosts (docs/view.md).
+    """Show a policy, a task or a model in the browser.
+
+    Its turned and mirrored twins are shown as ghosts (docs/view.md).
 
     Args:
         what: Folder of a run, name of a task, or path of an MJCF file; the last two move without any control.
