@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from euda.reports import matplotlib_figures, page, page_tables, report
 from euda.reports.claims import Claim
 from euda.reports.statistics import Interval
-from euda.reports.style import number
+from euda.reports.style import number, thousands
 from euda.reports.summary import Row
 from euda.runs import run_folder
 
@@ -28,6 +28,7 @@ RESULTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(RESULTS))
 import goals  # noqa: E402 - beside this file
 import headlines  # noqa: E402
+import published  # noqa: E402
 
 BEGIN, END = "<!-- numbers: written by results/build.py -->\n", "<!-- end of numbers -->"
 LIBRARY = RESULTS / "plotly.min.js"
@@ -124,7 +125,7 @@ def evaluations(folder: Path) -> str:
     counts = Counter(step for found in returns.values() for step in found)
     steps = sorted(step for step, count in counts.items() if count * 2 >= len(returns))
     lines = [
-        "| run | " + " | ".join(f"{step:,}".replace(",", " ") for step in steps) + " |",
+        "| run | " + " | ".join(thousands(step) for step in steps) + " |",
         "|---" * (len(steps) + 1) + "|",
     ]
     for name, found in returns.items():
@@ -155,6 +156,8 @@ def main() -> None:
         report.write(found, study.parent, LIBRARY)
         if (figure := headline(found)) is not None:
             write(study.parent / "curves-most-seeds.png", matplotlib_figures.render(figure, "png"))
+    beside = published.figure(reports.values())
+    write(RESULTS / "beside-published.png", matplotlib_figures.render(beside, "png"))
     pages = {RESULTS: tables(reports), RESULTS.parent: headlines.table(reports.values())}
     pages |= {RESULTS / name: evaluations(RESULTS / name) for name in SINGLE_RUNS}
     for folder, text in pages.items():

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from euda.reports.report import Report
-from euda.reports.style import number
+from euda.reports.style import number, thousands
 from euda.reports.summary import Row
 from euda.runs import bases
 from euda.runs.config import RunConfig
@@ -47,7 +47,7 @@ def table(reports: Iterable[Report]) -> str:
     used = [name for name in COLUMNS.values() if any(name in line for line in lines.values())]
     header = ("task", "base", "steps", *used)
     shown = [
-        (task, base, f"{step:,}".replace(",", " "), *(str(lines[base, task, step].get(name, "–")) for name in used))
+        (task, base, thousands(step), *(str(lines[base, task, step].get(name, "–")) for name in used))
         for base, task, step in sorted(lines)
     ]
     rows = [header, ("---",) * len(header), *shown]

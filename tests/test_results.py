@@ -60,6 +60,28 @@ def test_the_pages_share_one_plotting_library_and_all_of_it_is_small(build):
     assert sum(path.stat().st_size for path in committed) < 40e6
 
 
+def test_published_returns_are_found_by_task_and_step(build):
+    published = build.published
+    assert published.best("quadruped_run", 100_000) == "845 (DR.Q)"
+    assert published.best("reacher_hard", 15_000) == "831 (SimBa) at 50 000"
+    assert published.best("hopper3d_hop", 100_000) == "–"
+    for one in published.load():
+        assert one.task in euda.TASKS
+        assert one.repository.count("/") == 1
+        assert all(0 <= mean <= 1000 and deviation >= 0 for _, mean, deviation in one.points)
+
+
+def test_our_curves_are_drawn_beside_the_published_ones(build):
+    reports = [build.gather(study, with_certificates=False) for study in build.studies() if "swift" in study.stem]
+    figure = build.published.figure(reports)
+    (reacher,) = [axes for axes in figure.axes if axes.get_title() == "reacher_hard"]
+    thick = max(reacher.lines, key=lambda line: line.get_linewidth())
+    assert thick.get_xdata()[0] == 0
+    assert max(thick.get_ydata()) > 900
+    theirs = [one for one in build.published.load() if one.task == "reacher_hard"]
+    assert len([line for line in reacher.lines if line.get_marker() == "o"]) == len(theirs)
+
+
 @pytest.mark.parametrize("policy", sorted((RESULTS / "policies").iterdir()), ids=lambda path: path.name)
 def test_a_kept_policy_is_as_good_as_it_says(policy):
     """Five episodes, whose mean is that of the hundred up to four standard errors.

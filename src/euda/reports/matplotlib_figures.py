@@ -53,7 +53,7 @@ def draw_runs(*runs: str | Path, axis: str = "steps") -> Figure:
 def learning_curves(table: Table, axis: str = "steps") -> Figure:
     """A grid of tasks, one panel each."""
     with mpl.rc_context(STYLE):
-        figure, panels = _grid(len(table.tasks))
+        figure, panels = grid(len(table.tasks))
         palette = style.colours(table.curves)
         longest = max(table.frame["step"].to_list(), default=1)
         scale, name = style.unit(longest) if axis == "steps" else (1.0, "hours")
@@ -75,7 +75,7 @@ def choices(table: Table) -> Figure | None:
     if not table.choices:
         return None
     with mpl.rc_context(STYLE):
-        figure, panels = _grid(len(table.choices))
+        figure, panels = grid(len(table.choices))
         for (source, events), axes in zip(table.choices, panels, strict=True):
             steps = np.array([event["step"] for event in events], np.float64)
             scale, name = style.unit(float(steps.max()))
@@ -105,7 +105,8 @@ def _widened(some: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return some | np.append(some[1:], False)
 
 
-def _grid(count: int) -> tuple[Figure, list[Axes]]:
+def grid(count: int) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels, at most three beside each other."""
     columns = min(3, max(1, count))
     rows = math.ceil(max(1, count) / columns)
     # one panel alone is larger, so that the legend's words fit beneath it

@@ -52,6 +52,11 @@ def number(value: float, digits: int = 0) -> str:
     return f"{value:z.{digits}f}"
 
 
+def thousands(value: int) -> str:
+    """A whole number with spaces between its thousands."""
+    return f"{value:,}".replace(",", " ")
+
+
 def has_negative(table: Table) -> bool:
     """Whether any return is below zero, so that a logarithmic axis would hide it."""
     return bool((table.frame["return_mean"] < 0).any())

@@ -1,0 +1,124 @@
+"""Returns that others published for our tasks, and a figure of ours beside them.
+
+`published.json` has, for each task and method, the mean and the standard deviation over seeds at some steps, computed
+from the files that the named repository publishes. All of them are on joint features and with networks sized for GPUs;
+`action_repeat` says for how many steps an action is held. Steps are those of the simulation in all of them, as here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from euda.reports import matplotlib_figures, style
+from euda.reports.report import Report
+from euda.runs import bases
+from euda.runs.config import RunConfig
+
+PLAIN = ("canonical", "limb")
+"""Our methods of the figure, the first that a task has."""
+FARTHEST = 200_000
+"""Steps that the figure shows."""
+
+
+class Published(NamedTuple):
+    """One method on one task."""
+
+    task: str
+    method: str
+    repository: str
+    file: str
+    action_repeat: int
+    seeds: int
+    points: list[tuple[int, float, float]]
+    """Step, mean and standard deviation over seeds."""
+
+    def at(self, step: int) -> float | None:
+        """The mean at a step, if it is there."""
+        return next((mean for there, mean, _ in self.points if there == step), None)
+
+
+def load() -> list[Published]:
+    """Everything in `published.json`."""
+    text = (Path(__file__).resolve().parent / "published.json").read_text("utf-8")
+    return [Published(**{**entry, "points": [tuple(point) for point in entry["points"]]}) for entry in json.loads(text)]
+
+
+def best(task: str, step: int) -> str:
+    """The highest mean at a step, or at the first step after it that anybody gives, in words."""
+    known = [one for one in load() if one.task == task]
+    for there in sorted({point[0] for one in known for point in one.points if point[0] >= step}):
+        found = [(mean, one) for one in known if (mean := one.at(there)) is not None]
+        mean, one = max(found, key=lambda pair: pair[0])
+        return f"{mean:.0f} ({one.method}){'' if there == step else f' at {style.thousands(there)}'}"
+    return "–"
+
+
+def figure(reports: Iterable[Report]) -> Figure:
+    """A panel for each task that both have: our mean over seeds on the base swift, and theirs."""
+    ours = _ours(reports)
+    theirs = [one for one in load() if one.task in ours]
+    colours = style.colours(tuple(dict.fromkeys(one.method for one in theirs)))
+    with mpl.rc_context(matplotlib_figures.STYLE):
+        drawn, panels = matplotlib_figures.grid(len(ours))
+        for task, axes in zip(ours, panels, strict=True):
+            for one in theirs:
+                if one.task == task:
+                    _draw_theirs(axes, one, colours[one.method])
+            _draw_ours(axes, ours[task])
+            axes.set(
+                title=task, xlabel="thousand steps", ylabel="mean return", xlim=(0, FARTHEST / 1000), ylim=(0, 1000)
+            )
+        names = {"euda, base swift, one CPU core": "black", **colours}
+        handles = [Line2D([], [], color=colour, label=name, linewidth=2.2 if colour == "black" else 1.2)
+                   for name, colour in names.items()]  # fmt: skip
+        drawn.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, title_fontsize="small",
+                     title="points: published means over 3 to 15 seeds; black: our mean and seeds")  # fmt: skip
+        return drawn
+
+
+def _draw_theirs(axes: Axes, one: Published, colour: str) -> None:
+    shown = [(step / 1000, mean) for step, mean, _ in one.points if step <= FARTHEST]
+    axes.plot(*zip(*shown, strict=True), "o-", color=colour, markersize=3, linewidth=1.0)
+
+
+def _draw_ours(axes: Axes, rows: pl.DataFrame) -> None:
+    by_seed = rows.pivot(on="seed", index="step", values="return_mean").sort("step").drop_nulls()
+    steps, returns = by_seed["step"].to_numpy() / 1000, by_seed.drop("step").to_numpy()
+    axes.plot(steps, returns, color="black", linewidth=0.5, alpha=0.35)
+    axes.plot(steps, np.mean(returns, axis=1), color="black", linewidth=2.2)
+
+
+def _ours(reports: Iterable[Report]) -> dict[str, pl.DataFrame]:
+    """The evaluations of our plain runs by task: step, seed, mean return."""
+    tasks, found = {one.task for one in load()}, dict[str, dict[str, pl.DataFrame]]()
+    for report in reports:
+        for source in report.table.sources:
+            config = source.config
+            if config.task in tasks and _is_plain(config):
+                rows = report.table.frame.filter(pl.col("identity") == config.identity)
+                if rows.is_empty():
+                    continue
+                place = found.setdefault(config.task, {})
+                kept = rows.select("step", "seed", "return_mean")
+                before = place.get(config.method)
+                place[config.method] = kept if before is None else before.vstack(kept).unique(["step", "seed"])
+    return {task: next(curves[name] for name in PLAIN if name in curves) for task, curves in sorted(found.items())}
+
+
+def _is_plain(config: RunConfig) -> bool:
+    """Whether nothing but the task, the seed and how often it is evaluated differs from the base."""
+    if config.base != bases.SWIFT or config.method not in PLAIN or config.robot is not None:
+        return False
+    base = bases.find(config.base)
+    own = (config.learning, config.architecture, config.inputs, config.replay)
+    return own == tuple(base.of(type(part)) for part in own) and config.targets is None and config.direction is None
