@@ -16,9 +16,9 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from euda.agents.agent import Agent, Algorithm, Program
-from euda.agents.arrays import flatten
 from euda.agents.critics import Categorical, Critics, Scalar
 from euda.agents.ddpg import DDPG
+from euda.agents.named_arrays import flatten
 from euda.agents.network_settings import MLPConfig, ResidualConfig
 from euda.agents.networks import MLP, Networks, Params, mlp_networks, orthogonal, size
 from euda.agents.optimiser import begin, descend, make_optimiser

@@ -1,10 +1,10 @@
 """Imports inside euda point forward only, and no private name crosses a module.
 
-body ← tasks ← symmetry ← replay ← agents ← runs ← studies ← reports ← terminal; media comes after runs, adapters
-after replay.
+`ORDER` below is the order of the rooms; adapters come after replay.
 """
 
 import ast
+import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +72,13 @@ def modules() -> Iterator[tuple[str, Path]]:
 def test_imports_point_forward(module, path):
     assert layer(module) != ROOT, f"{module} has no place in the layering: give it a row in ALLOWED"
     assert violations(path.read_text("utf-8"), module, path.name == "__init__.py") == []
+
+
+def test_the_guide_for_contributors_has_every_folder_and_the_order_of_the_imports():
+    guide = (PACKAGE.parents[1] / "CONTRIBUTING.md").read_text("utf-8")
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert set(re.findall(r"^\| `src/euda/(\w+)` \|", guide, re.MULTILINE)) == folders
+    assert " ← ".join(f"`{room}`" for room in ORDER) in guide
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from robots import crawler, write
 import euda
 from euda.body import rendering
 from euda.errors import EudaError, RenderingError
-from euda.media import framing, video
+from euda.media import framing, video, view
 from euda.media.picture import picture, save_png
 from euda.runs import run_folder
 from euda.terminal import cli
@@ -124,3 +124,13 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, monkeypatch, 
     monkeypatch.setattr(video, "_encode", lambda *arguments: pytest.fail("drawn"))
     with pytest.raises(EudaError, match=r"cannot write .*a\.mp4.*choose another folder"):
         video.film(run_folder.Run(POLICY, None), tmp_path / "there" / "a.mp4")
+
+
+def test_what_a_recorded_view_says_is_escaped():
+    page = view.captioned("<title>old</title><body></body>", "<img src=x>", [("#555", "as it is"), ("red", "</div>&")])
+    assert "<img" not in page
+    assert page.startswith("<title>&lt;img src=x&gt;</title>")
+    assert page.count("&#9632;") == 2
+    assert "color:red" in page
+    assert "&lt;/div&gt;&amp;" in page
+    assert page.rstrip().endswith("</body>")

@@ -17,8 +17,8 @@ from segnn_oracle import Oracle, by_path, products_of
 import euda
 from euda import make
 from euda.agents.agent import Agent
-from euda.agents.arrays import flatten
 from euda.agents.ddpg import DDPG
+from euda.agents.named_arrays import flatten
 from euda.agents.network_settings import SEGNNConfig
 from euda.agents.networks import MLP
 from euda.agents.optimiser import begin, descend, make_optimiser

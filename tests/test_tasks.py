@@ -14,7 +14,7 @@ from euda.body.features import FEATURES
 from euda.body.robot import Scene
 from euda.errors import EudaError
 from euda.tasks import bodies3d, table
-from euda.tasks.summary import summary
+from euda.tasks.task_sizes import summary
 
 SEVEN = [name for name, row in table.TASKS.items() if row.original]
 THREE = [name for name, row in table.TASKS.items() if not row.original]

@@ -12,7 +12,7 @@ import euda
 from euda import ModelEnv, make
 from euda.errors import EudaError
 from euda.reports import polar
-from euda.runs.turned import TurnedReturns
+from euda.runs.turned_evaluation import TurnedReturns
 from euda.symmetry.turned_start import TurnedStart, mirror_of
 from euda.tasks.table import TASKS
 from euda.terminal import cli

@@ -7,7 +7,7 @@ import numpy as np
 
 import euda
 from euda.agents.agent import Agent
-from euda.agents.arrays import flatten
+from euda.agents.named_arrays import flatten
 from euda.runs import evaluation, run_folder
 from euda.runs.environments import action_count
 from euda.runs.resolution import resolve

@@ -17,7 +17,7 @@ from euda.errors import EudaError
 
 if TYPE_CHECKING:
     from euda.runs.run_folder import Run
-    from euda.runs.turned import TurnedReturns
+    from euda.runs.turned_evaluation import TurnedReturns
 
 Policy = Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float32]]
 """Observations [dim] or [B, dim] to actions [m] or [B, m] in [-1, 1], without exploration noise."""
@@ -121,9 +121,9 @@ def evaluate_turned(
     >>> [(round(one.degrees), len(one.returns)) for one in euda.evaluate_turned(run, yaws=4, episodes=2)]
     [(0, 2), (90, 2), (180, 2), (270, 2)]
     """
-    from euda.runs import turned
+    from euda.runs import turned_evaluation
 
-    return turned.evaluate(_loaded(run), yaws, episodes, seed, mirror=mirror)[1]
+    return turned_evaluation.evaluate(_loaded(run), yaws, episodes, seed, mirror=mirror)[1]
 
 
 def load(run: Run | str | Path) -> Policy:

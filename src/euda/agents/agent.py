@@ -25,8 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from euda.agents.arrays import fill, fill_flat, flatten
 from euda.agents.inputs import AS_THEY_ARE, Inputs
+from euda.agents.named_arrays import fill, fill_flat, flatten
 from euda.agents.networks import Network
 from euda.agents.noise import Noise
 from euda.agents.normaliser import Moments

@@ -29,7 +29,7 @@ from euda.agents.networks import Network, Networks, Params, mlp_networks
 from euda.agents.optimiser import begin, descend, follow, make_optimiser
 from euda.agents.settings import SACConfig
 from euda.replay.buffer import Transition
-from euda.replay.draws import normal
+from euda.replay.random_draws import normal
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from euda.agents.ddpg import DDPG
 from euda.agents.settings import TD3Config
-from euda.replay.draws import normal
+from euda.replay.random_draws import normal
 
 
 class TD3(DDPG):

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export
 
-from euda.agents.arrays import flatten
+from euda.agents.named_arrays import flatten
 from euda.errors import EudaError
 from euda.exports.program import BATCH, OBSERVATION, Program, Step
 

@@ -5,14 +5,16 @@
 from __future__ import annotations
 
 import contextlib
-import html
 import importlib.metadata
 import io
 import socket
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import jinja2
+import markupsafe
 
 from euda.errors import EudaError
 from euda.media.browser_scene import BrowserScene, ghost_colour
@@ -166,13 +168,16 @@ def record(twins: Twins, seconds: float, title: str, seed: int = 0, apart: float
 
 def _with_caption(page: str, twins: Twins, title: str) -> str:
     """The page with its title, and a line for the robot and each twin."""
-    lines = [f"<b>{html.escape(title)}</b>"]
-    for number, twin in enumerate(twins.all):
-        colour = "#555" if number == 0 else "rgb({}, {}, {})".format(*ghost_colour(number))
-        total = f", return {twin.total:.1f}" if twins.has_reward else ""
-        lines.append(f'<span style="color:{colour}">&#9632;</span> {html.escape(twin.world.name + total)}')
-    style = "position:fixed;right:12px;top:10px;z-index:9;font:14px/1.5 sans-serif;background:#fffc;padding:6px 10px;"
-    caption = f'<div id="caption" style="{style}border-radius:6px;pointer-events:none">{"<br>".join(lines)}</div>'
+    colours = ["#555", *("rgb({}, {}, {})".format(*ghost_colour(number)) for number in range(1, len(twins.all)))]
+    returns = [f", return {twin.total:.1f}" if twins.has_reward else "" for twin in twins.all]
+    names = [twin.world.name + total for twin, total in zip(twins.all, returns, strict=True)]
+    return captioned(page, title, list(zip(colours, names, strict=True)))
+
+
+def captioned(page: str, title: str, lines: Sequence[tuple[str, str]]) -> str:
+    """A page with this title and a box over it that says what is seen: lines of a colour and a text each."""
+    templates = jinja2.Environment(loader=jinja2.PackageLoader("euda.media"), autoescape=True, trim_blocks=True)
+    caption = templates.get_template("caption.html").render(title=title, lines=lines)
     page = page.replace("</body>", f"{caption}</body>", 1)
     before, after = page.index("<title>"), page.index("</title>")
-    return f"{page[:before]}<title>{html.escape(title)}{page[after:]}"
+    return f"{page[:before]}<title>{markupsafe.escape(title)}{page[after:]}"

@@ -33,7 +33,7 @@ from euda.body.layout import Layout
 from euda.errors import EudaError
 from euda.lookup import Maker, loaded
 from euda.replay.buffer import Transition
-from euda.replay.draws import normal, uniform
+from euda.replay.random_draws import normal, uniform
 from euda.replay.relabelling import relabel
 from euda.replay.settings import GROUPS, YAW, AugmentationConfig, GaussianConfig, ScaleConfig
 from euda.schema import Settings

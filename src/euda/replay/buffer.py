@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from euda.errors import EudaError, UnfitError
-from euda.replay import files
+from euda.replay import array_files
 
 Array = Any  # a float32 array of NumPy or JAX
 Floats = npt.NDArray[np.float32]
@@ -90,7 +90,7 @@ class ReplayBuffer:
         if folder is None:
             self._arrays = {name: np.zeros(shape, _TYPES[name]) for name, shape in shapes.items()}
         else:
-            self._arrays = files.open_arrays(Path(folder), shapes, _TYPES)
+            self._arrays = array_files.open_arrays(Path(folder), shapes, _TYPES)
         self._observation, self._action = self._arrays["observation"], self._arrays["action"]
         self._outcome, self._start = self._arrays["outcome"], self._arrays["start"]
         self._gamma = np.float32(discount)
@@ -131,7 +131,7 @@ class ReplayBuffer:
         if folder is None or used > rows:
             place = "in memory" if folder is None else f"for {rows} observations"
             raise EudaError(f"a replay buffer {place} cannot resume from a state with {used} observations in files")
-        files.refuse_missing(folder, self._shapes(used, min(self._transitions, self._slots)), _TYPES)
+        array_files.refuse_missing(folder, self._shapes(used, min(self._transitions, self._slots)), _TYPES)
 
     # -- writing ---------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from euda.body.entry_map import Acting
 from euda.body.layout import Layout
 from euda.errors import EudaError, LayoutError
 from euda.replay.batches import WHERE, check_fit, checked_elements
-from euda.replay.copies import Changes
+from euda.replay.dataset_changes import Changes
 
 _TURNING = ("observations", "next_observations")
 _INVARIANT = ("actions", "next_actions", "rewards", "terminals", "timeouts", "terminations", "truncations", "dones",

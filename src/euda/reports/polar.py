@@ -14,7 +14,7 @@ from euda.errors import EudaError
 from euda.reports import style
 from euda.reports.matplotlib_figures import FORMATS, STYLE, render
 from euda.runs import atomic_files
-from euda.runs.turned import TurnedReturns
+from euda.runs.turned_evaluation import TurnedReturns
 
 Judged = Sequence[TurnedReturns]
 """What one policy got at each yaw."""
@@ -26,7 +26,7 @@ def draw(curves: Mapping[str, Sequence[Judged]], title: str = "") -> Figure:
     Where a curve has several policies, thin lines are these; where it has one, dots are its episodes.
 
     >>> from euda.reports import polar
-    >>> from euda.runs.turned import TurnedReturns
+    >>> from euda.runs.turned_evaluation import TurnedReturns
     >>> judged = [TurnedReturns(yaw, (1.0, 3.0)) for yaw in (0.0, 1.57, 3.14, 4.71)]
     >>> [line.get_label() for line in polar.draw({"limb": [judged]}).axes[0].lines][0]
     'limb'

@@ -33,7 +33,7 @@ def tasks(json_: bool = False) -> int:
     """
     from euda.body.features import FEATURES
     from euda.tasks import table
-    from euda.tasks.summary import summary
+    from euda.tasks.task_sizes import summary
 
     rows = [summary(name) for name in table.TASKS]
     if json_:

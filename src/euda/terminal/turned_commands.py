@@ -11,7 +11,7 @@ from euda.terminal import tables
 
 if TYPE_CHECKING:
     from euda.runs.run_folder import Run
-    from euda.runs.turned import TurnedReturns
+    from euda.runs.turned_evaluation import TurnedReturns
 
 
 def evaluate(
@@ -19,11 +19,11 @@ def evaluate(
 ) -> int:
     """Judge, tell and draw."""
     from euda.reports import polar
-    from euda.runs import turned
+    from euda.runs import turned_evaluation
 
     if figure is not None:
         polar.check(figure)
-    step, rows = turned.evaluate(run, yaws, episodes, seed, mirror=mirror)
+    step, rows = turned_evaluation.evaluate(run, yaws, episodes, seed, mirror=mirror)
     if as_json:
         print(json.dumps({"step": step, "yaws": [row.to_json() for row in rows]}))
     else:

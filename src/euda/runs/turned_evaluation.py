@@ -23,7 +23,7 @@ from euda.tasks.base_env import LimbEnv
 class TurnedReturns:
     """The returns of one policy in one turned world.
 
-    >>> from euda.runs.turned import TurnedReturns
+    >>> from euda.runs.turned_evaluation import TurnedReturns
     >>> TurnedReturns(0.0, (900.0, 950.0)).mean
     925.0
     """
