@@ -54,11 +54,15 @@ $(READY): $(INSTALLED) pyproject.toml
 run: setup
 	$(BIN)/euda demo
 
+# Bytecode is kept even where the environment forbids it: else every process that tests start compiles euda anew, and every
+# one of pytest its plugins too. `make clean` removes it.
+PYTEST := JAX_PLATFORMS=cpu PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -n $(WORKERS)
+
 quick: setup
-	JAX_PLATFORMS=cpu $(BIN)/pytest -q -n $(WORKERS) -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 test: setup
-	JAX_PLATFORMS=cpu $(BIN)/pytest -q -n $(WORKERS)
+	$(PYTEST)
 
 # PyTorch is installed exactly so, and first: a plain `torch` would bring gigabytes of CUDA packages along. The rest may
 # add to what the lock has installed, but not change it: its versions are the constraints (but for two that viser wants older).

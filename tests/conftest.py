@@ -1,10 +1,13 @@
 """What holds for every test: this process keeps its cores, and what one test has compiled the next one reads."""
 
+import copy
+import functools
 import os
 import shutil
 import tempfile
 
 import hypothesis
+import mujoco
 import pytest
 
 from euda import operating_system
@@ -33,9 +36,26 @@ def pytest_collection_modifyitems(items):
 
 _COMPILE_FAST = (
     "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false"
+    " --xla_cpu_parallel_codegen_split_count=1 --xla_cpu_use_onednn=false"
     " --xla_cpu_multi_thread_eigen=false"  # as in programs that tests start: they share what is compiled
 )
 """Compiling the updates of tiny networks took most of the time; so it takes a quarter. The same but for rounding."""
+
+
+_compile_model = mujoco.MjModel.from_xml_string
+
+
+@functools.lru_cache(maxsize=50)
+def _compiled_model(xml, assets):
+    return _compile_model(xml, dict(assets))
+
+
+def _model_from_xml_string(xml, assets=None):
+    """A model of its own, of a text that is compiled once: drawing dm_control's sky takes most of making a task."""
+    return copy.copy(_compiled_model(xml, frozenset((assets or {}).items())))
+
+
+mujoco.MjModel.from_xml_string = staticmethod(_model_from_xml_string)
 
 
 def pytest_configure(config):

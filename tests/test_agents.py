@@ -270,15 +270,15 @@ RULES: dict[str, Callable[[], Algorithm]] = {
 def test_probe_problems(rule: str) -> None:
     """Constant reward, reward by observation, by action, delayed: values and actions known beforehand."""
     fresh = functools.partial(Agent.initialise, RULES[rule](), 0)
-    agent = probe(fresh(), constant_reward, 400)
+    agent = probe(fresh(), constant_reward, 200)
     assert value(agent, 0) == pytest.approx(1, abs=0.05)
-    agent = probe(fresh(), reward_by_observation, 400)
+    agent = probe(fresh(), reward_by_observation, 200)
     assert [value(agent, -1), value(agent, 1)] == pytest.approx([-1, 1], abs=0.1)
-    agent = probe(fresh(), reward_by_action, 1200)
+    agent = probe(fresh(), reward_by_action, 700)
     actions = agent.act(np.array([[-1], [1]], np.float32))[:, 0]
     assert actions == pytest.approx([-0.5, 0.5], abs=0.1)
     assert value(agent, 1, -0.5) == pytest.approx(0, abs=0.15)
-    agent = probe(fresh(), delayed_reward, 800)
+    agent = probe(fresh(), delayed_reward, 400)
     assert [value(agent, 0), value(agent, 1)] == pytest.approx([0.5, 1], abs=0.06)
 
 
@@ -523,7 +523,7 @@ def fingerprint(rule: Any) -> bytes:
     run, state, config = Program(rule), dict(agent.state), rule.config
     for i in range(2):
         due = (i % config.actor_every == 0, i % config.target_every == 0)
-        changes, _ = run.learn({}, state, batch_of(i), agent.key, np.array((1000 * i, i), np.int32), due=due)
+        changes, _ = run.learn(state, batch_of(i), agent.key, np.array((1000 * i, i), np.int32), due=due)
         state |= changes
     acting = dataclasses.replace(agent, state=state)
     make_noise = NOISES[config.noise]

@@ -82,9 +82,8 @@ class Program:
         self._compiled: dict[Due, tuple[tuple[str, ...], Callable[..., Any]]] = {}
         self.forward = jax.jit(algorithm.actor.apply)
 
-    def learn(self, donated: State, kept: State, batch: Transition, key: jax.Array, clock: Any, *, due: Due) -> Any:
+    def learn(self, state: State, batch: Transition, key: jax.Array, clock: Any, *, due: Due) -> Any:
         """The whole update, a pure function; `clock` holds the environment's step and the number of updates before."""
-        state = {**donated, **kept}
         step, count = clock[0], clock[1]
         for_batch, for_loss = jax.random.split(jax.random.fold_in(key, count))
         batch = self.augment(for_batch, batch)
@@ -117,9 +116,13 @@ class Program:
     def _compile(
         self, state: State, batch: Transition, key: jax.Array, clock: Any, due: Due
     ) -> tuple[tuple[str, ...], Callable[..., Any]]:
-        learn = functools.partial(self.learn, due=due)
-        changes, _ = jax.eval_shape(learn, {}, state, batch, key, clock)
-        return tuple(sorted(set(changes) - {_ACTOR})), jax.jit(learn, donate_argnums=0)
+        learn = jax.jit(functools.partial(self.learn, due=due))  # traced once for both calls of it here
+        changes, _ = jax.eval_shape(learn, state, batch, key, clock)
+
+        def donating(donated: State, kept: State, *rest: Any) -> Any:
+            return learn({**donated, **kept}, *rest)
+
+        return tuple(sorted(set(changes) - {_ACTOR})), jax.jit(donating, donate_argnums=0)
 
 
 @functools.lru_cache(maxsize=16)

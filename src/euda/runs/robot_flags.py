@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from euda.body.robot import RANDOM
 from euda.errors import EudaError
 from euda.schema import RowOf, Settings
+from euda.tasks import table
 
 _ENDINGS = (".xml", ".mjcf", ".urdf", ".mjb")
 
@@ -37,6 +38,14 @@ class AimFlags(Settings):
     """Custom robot: sensors to observe beside the limbs."""
     allow_loops: bool = False
     """Custom robot: accept closed kinematic loops."""
+
+    def without_subject(self, question: str) -> EudaError:
+        """Nothing was named to train or to look at; a list may have taken the name that was meant for it."""
+        lists = {"--direction": self.direction, "--target": self.target, "--sensors": self.sensors}
+        for flag, words in lists.items():
+            if words and (is_model(str(words[-1])) or words[-1] in table.TASKS):
+                return EudaError(f"{flag} takes every word up to the next flag: write {str(words[-1])!r} before it")
+        return EudaError(f"{question} Name a task (see euda tasks), an MJCF file, or an environment with --env")
 
     @property
     def given(self) -> list[str]:

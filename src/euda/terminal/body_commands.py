@@ -127,7 +127,7 @@ def find_environment(subject: str | None, env: str | None, features: str, cone: 
     if env is not None:
         return robot_config.simulation_of(env, flags, features, cone)
     if subject is None:
-        raise EudaError("of what? Name a task (see euda tasks), an MJCF file, or an environment with --env")
+        raise flags.without_subject("of what?")
     if not robot_flags.is_model(subject):
         return TaskEnv(subject, features, cone, direction=flags.direction_of_task(subject))
     return robot_config.preview(subject, flags, features, cone)

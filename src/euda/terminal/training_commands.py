@@ -111,12 +111,7 @@ def _subject(
         found, steps = robot_config.of_environment(env, flags, features, cone)
         return found.task, found, steps
     if task is None:
-        swallowed = [
-            str(word) for word in (*flags.direction, *flags.target, *flags.sensors) if robot_flags.is_model(str(word))
-        ]
-        if swallowed:
-            raise EudaError(f"a list such as --direction takes every word after it: write {swallowed[0]!r} before it")
-        raise EudaError("train what? Name a task (see euda tasks), an MJCF file, or an environment with --env")
+        raise flags.without_subject("train what?")
     table.find(task)
     return task, None, table.EPISODE_STEPS
 

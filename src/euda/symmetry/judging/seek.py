@@ -37,6 +37,13 @@ class Seeker:
         self._env, self._samples, self._rng = env, samples, rng
         self._model, self._data = env.model, env.data
         self._size = float(env.model.stat.meansize)
+        self._reach = 2.0 * float(env.model.stat.extent)
+        self._segment, self._jacobians = np.zeros(6), np.empty((2, 3, env.model.nv))
+        # Thousands of small steps are made, so what stays the same is looked up once.
+        is_simple = (env.model.jnt_type >= _SLIDE) & env.model.jnt_limited.astype(bool)
+        self._ranged = env.model.jnt_qposadr[is_simple]
+        low, high = env.model.jnt_range[is_simple].T
+        self._lowest, self._highest = low - _SLACK, high + _SLACK
 
     def seek(self, touched: Iterable[Touched]) -> list[State]:
         """States for the contacts and limits that are in none of `touched`; some may be impossible to find."""
@@ -69,18 +76,15 @@ class Seeker:
 
     def _gap(self, pair: GeomPair) -> tuple[float, np.ndarray]:
         """Signed distance of two geoms and its gradient."""
-        model, data = self._model, self._data
-        segment, reach = np.zeros(6), 2.0 * float(model.stat.extent)
-        distance = mujoco.mj_geomDistance(model, data, *pair, reach, segment)
+        model, data, segment = self._model, self._data, self._segment
+        distance = mujoco.mj_geomDistance(model, data, *pair, self._reach, segment)
         between = segment[3:] - segment[:3]
-        if not np.any(between) or distance == 0:
+        if distance == 0 or not between.any():
             return distance, np.zeros(model.nv)
-        normal, jacobians = between / distance, []
-        for point, geom in zip((segment[:3], segment[3:]), pair, strict=True):
-            jacobian = np.empty((3, model.nv))
-            mujoco.mj_jac(model, data, jacobian, None, point, int(model.geom_bodyid[geom]))
-            jacobians.append(jacobian)
-        return distance, normal @ (jacobians[1] - jacobians[0])
+        first, second = self._jacobians
+        mujoco.mj_jac(model, data, first, None, segment[:3], int(model.geom_bodyid[pair[0]]))
+        mujoco.mj_jac(model, data, second, None, segment[3:], int(model.geom_bodyid[pair[1]]))
+        return distance, (between / distance) @ (second - first)
 
     def _approach(self, measure: Measure, goal: float, tolerance: float) -> bool:
         """Bring a measure to its goal within the joints' ranges, by Gauss-Newton steps; whether it got there."""
@@ -93,7 +97,7 @@ class Seeker:
             square = float(gradient @ gradient)
             if square == 0.0:
                 return False
-            step = np.clip((goal - value) / square * gradient, -_STRIDE, _STRIDE)
+            step = np.minimum(np.maximum((goal - value) / square * gradient, -_STRIDE), _STRIDE)
             mujoco.mj_integratePos(self._model, self._data.qpos, step, 1.0)
             self._clip()
         return False
@@ -170,10 +174,8 @@ class Seeker:
 
     def _clip(self) -> None:
         """Keep hinges and slides in their ranges."""
-        model = self._model
-        simple = (model.jnt_type >= _SLIDE) & model.jnt_limited.astype(bool)
-        address, (low, high) = model.jnt_qposadr[simple], model.jnt_range[simple].T
-        self._data.qpos[address] = np.clip(self._data.qpos[address], low - _SLACK, high + _SLACK)
+        place = self._data.qpos
+        place[self._ranged] = np.minimum(np.maximum(place[self._ranged], self._lowest), self._highest)
 
     def _moving(self) -> State:
         """The present posture with random velocities, so that what touches slides; as a state to begin from."""
