@@ -94,7 +94,9 @@ def _overview(words: list[str]) -> None:
     group = words[0] if words and any(name.startswith(f"{words[0]} ") for name in COMMANDS) else ""
     names = [name for name in COMMANDS if name.startswith(group)]
     wanted = words[1:] if group else words
-    if not wanted or wanted[0] not in ("--help", "-h", "--help-all"):
+    if not wanted:
+        raise EudaError(f"name a command: {', '.join(names)} (euda --help says what each does)")
+    if wanted[0] not in ("--help", "-h", "--help-all"):
         typed = " ".join([*([group] if group else []), *wanted[:1]])
         raise unknown("command", typed, names)
     print(f"usage: euda {group or 'COMMAND'} ...   (euda COMMAND --help says more)\n")
