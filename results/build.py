@@ -106,7 +106,8 @@ def _interval(found: Interval | None, digits: int = 0) -> str:
 
 def headline(found: report.Report) -> Figure | None:
     """The curves with the most seeds alone; None where all have as many."""
-    counts = Counter(source.curve for source in found.table.sources)
+    runs = found.table.frame.select("curve", "identity").unique()
+    counts = Counter(runs["curve"].to_list())
     names = [name for name, count in counts.items() if count == max(counts.values())]
     if len(names) == len(counts):
         return None
