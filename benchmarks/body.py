@@ -4,7 +4,8 @@ Contenders take turns on every state of random rollouts (with resets), because t
 follows physics or another contender, so it finds cold caches. The observation is timed in a tight loop too. A
 repeat is one rollout; its figure is the median over its steps; reported are best and median of the repeats. All is
 CPU time, and so is the training step (acting, stepping, storing, one update) beside which the overhead of the
-environment is set: what a step costs beyond bare physics is to stay below 3 % of it.
+environment is set: what a step costs beyond bare physics should stay below 3 % of it. `--program "euda swift rotate"
+--name body-swift` takes the base `swift`, whose updates are shorter.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ def main() -> None:
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="the core to stay on")
     parser.add_argument("--repeats", type=int, default=8, help="rollouts per figure")
     parser.add_argument("--steps", type=int, default=250, help="control steps per rollout")
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
+    parser.add_argument("--program", default="euda rotate", choices=list(workers.EUDA), help="whose training step")
+    parser.add_argument("--name", default="body", help="of the file that is written")
     options = parser.parse_args()
     os.sched_setaffinity(0, {options.core})
     before = recording.machine()
@@ -40,19 +44,20 @@ def main() -> None:
     show("humanoid `limb` observation", observation)
     steps = {}
     shares = {}
-    for task in TASKS:
-        steps[task] = step_task(task, options.repeats, options.steps)
+    for task in options.tasks:
+        steps[task] = step_task(task, options.program, options.repeats, options.steps)
         show(task, steps[task])
         overhead, whole = steps[task][OVERHEAD]["median"], steps[task][TRAINING]["median"]
         shares[task] = round(overhead / whole, 4)
         print(f"    overhead is {shares[task]:.1%} of a training step")
     figures = {
         "machine": before, "load_average_at_end": recording.machine()["load_average"], "unit": "microseconds",
-        "pinned_to_one_core": True, "repeats": options.repeats, "steps_per_repeat": options.steps,
+        "program": options.program, "pinned_to_one_core": True,
+        "repeats": options.repeats, "steps_per_repeat": options.steps,
         "figure": "CPU time, median over the steps of a repeat; best and median of the repeats",
         "observation_humanoid_limb": observation, "step": steps, "overhead_as_share_of_a_training_step": shares,
     }  # fmt: skip
-    recording.write("body", figures)
+    recording.write(options.name, figures)
 
 
 def show(title: str, figures: dict[str, dict[str, float]]) -> None:
@@ -170,11 +175,11 @@ _ENDS = ("left_hand", "left_foot", "right_hand", "right_foot")
 # -- (b) one control step --------------------------------------------------------------------------------
 
 
-def step_task(task: str, repeats: int, steps: int) -> dict[str, dict[str, float]]:
+def step_task(task: str, program: str, repeats: int, steps: int) -> dict[str, dict[str, float]]:
     """Bare physics, the environment, its parts, and dm_control, side by side through the same states."""
     env, parts, control = make(task), make(task), dm_control_environment(task)
     bare = mujoco.MjData(env.model)
-    training, results = workers.Euda(task, "euda rotate"), []
+    training, results = workers.Euda(task, program), []
     training.train(workers.SEED_STEPS + _WARM_UP)
     for repeat in range(repeats):
         env.reset(seed=repeat)

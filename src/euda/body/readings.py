@@ -121,7 +121,7 @@ def _bodies(limbs: Sequence[Limb]) -> np.ndarray:
 
 def _matrices(data: Any, bodies: Any) -> Any:
     """Rotation matrices [..., 3, 3]: MuJoCo stores them as nine numbers, MJX as three by three."""
-    return data.xmat.reshape(-1, 3, 3)[bodies]
+    return data.xmat.reshape(-1, 3, 3).take(bodies, 0)
 
 
 def _of_limbs(name: str, limbs: Sequence[Limb], unit: str, rule: Rule, of_com: bool = True) -> Field:
@@ -252,7 +252,7 @@ def extremities(name: str, root: str, bodies: Sequence[str]) -> Make:
 
         def read(xp: Any, scene: Scene) -> Any:
             places = scene.data.xpos
-            return (places[ends] - places[torso]) @ _matrices(scene.data, torso)
+            return (places.take(ends, 0) - places[torso]) @ _matrices(scene.data, torso)
 
         return Reading(Field(name, Kind.SCALAR, len(read_from), frame=frame, unit="m", sources=read_from), read)
 

@@ -96,7 +96,7 @@ def reacher() -> MakeReward:
 
         def reward(xp: Any, scene: Scene) -> Any:
             places, sizes = scene.data.geom_xpos, scene.model.geom_size
-            distance = xp.linalg.norm(places[target, :2] - places[finger, :2])
+            distance = _length(xp, places[target, :2] - places[finger, :2])
             return tolerance(xp, distance, (0.0, sizes[target, 0] + sizes[finger, 0]))
 
         return reward
@@ -113,12 +113,12 @@ def humanoid(speed: float) -> MakeReward:
         def reward(xp: Any, scene: Scene) -> Any:
             standing = tolerance(xp, scene.data.xpos[head, 2], (1.4, np.inf), 0.35)
             upright = tolerance(xp, _upright(scene, torso), (0.9, np.inf), 1.9, "linear", 0.0)
-            small_control = tolerance(xp, scene.data.ctrl, (0.0, 0.0), 1.0, "quadratic", 0.0).mean()
-            common = (4 + small_control) / 5 * (standing * upright)
+            small_control = tolerance(xp, scene.data.ctrl, (0.0, 0.0), 1.0, "quadratic", 0.0)
+            common = (4 + _mean(small_control)) / 5 * (standing * upright)
             horizontal = scene.data.sensordata[velocity][:2]
             if speed == 0:
-                return common * tolerance(xp, horizontal, (0.0, 0.0), 2.0).mean()
-            move = tolerance(xp, xp.linalg.norm(horizontal), (speed, np.inf), speed, "linear", 0.0)
+                return common * _mean(tolerance(xp, horizontal, (0.0, 0.0), 2.0))
+            move = tolerance(xp, _length(xp, horizontal), (speed, np.inf), speed, "linear", 0.0)
             return common * ((5 * move + 1) / 6)
 
         return reward
@@ -159,9 +159,9 @@ def tolerance(
 ) -> Any:
     """dm_control's `tolerance`: 1 within the bounds, falling to `value_at_margin` at a distance of `margin`."""
     lower, upper = bounds
-    distance = xp.maximum(xp.maximum(lower - x, x - upper), 0.0)
+    distance = _larger(xp, _larger(xp, lower - x, x - upper), 0.0)
     if margin == 0:
-        return xp.where(distance > 0, 0.0, 1.0)
+        return 1.0 - (distance > 0)
     return _SIGMOIDS[sigmoid](xp, distance / margin, value_at_margin)
 
 
@@ -170,11 +170,26 @@ def _gaussian(xp: Any, distance: Any, value_at_1: float) -> Any:
 
 
 def _linear(xp: Any, distance: Any, value_at_1: float) -> Any:
-    return xp.maximum(1 - distance * (1 - value_at_1), 0.0)
+    return _larger(xp, 1 - distance * (1 - value_at_1), 0.0)
 
 
 def _quadratic(xp: Any, distance: Any, value_at_1: float) -> Any:
-    return xp.maximum(1 - (distance * math.sqrt(1 - value_at_1)) ** 2, 0.0)
+    return _larger(xp, 1 - (distance * math.sqrt(1 - value_at_1)) ** 2, 0.0)
+
+
+def _larger(xp: Any, a: Any, b: Any) -> Any:
+    """The larger of two, by entry. For single numbers Python's `max` takes a tenth of the time that NumPy takes."""
+    return max(a, b) if isinstance(a, float) else xp.maximum(a, b)
+
+
+def _mean(x: Any) -> Any:
+    """The mean of a row; NumPy's own spends most of its time on looking for axes."""
+    return x.sum() / x.shape[0]
+
+
+def _length(xp: Any, vector: Any) -> Any:
+    """The norm of one vector, as NumPy's computes it, without the search for its kind."""
+    return xp.sqrt(vector @ vector)
 
 
 # Each is 1 at distance 0 and `value_at_1` at distance 1.
