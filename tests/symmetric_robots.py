@@ -56,6 +56,7 @@ def _leg(i: int, angle: float, askew: float, chiral: bool, joint: str) -> str:
         f'<body name="shin{i}" pos=".15 0 -.02" euler="{askew if i % 2 else 0} 0 0">'
         + (knee if i % 2 else f'<joint name="knee{i}" axis="0 1 0" range="-30 60" damping=".1" stiffness="1"/>')
         + f'<geom name="shin{i}" type="sphere" size=".03" mass=".1" pos="{foot}"/>'
+        f'<geom type="capsule" fromto="0 0 0 {foot}" size=".012" mass="0" contype="0" conaffinity="0"/>'  # to look at
         f"</body></body>"
     )
 

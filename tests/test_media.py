@@ -1,19 +1,23 @@
 """Pictures of robots nobody here modelled, and files that cannot be written."""
 
+import dataclasses
 import errno
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from robots import crawler, write
 
 import euda
 from euda.body import rendering
 from euda.errors import EudaError, RenderingError
 from euda.media import framing, video, view
+from euda.media.group_picture import group_picture
 from euda.media.picture import picture, save_png
 from euda.runs import run_folder
+from euda.symmetry.images import Images
 from euda.terminal import cli
 
 POLICY = Path(__file__).parents[1] / "results" / "policies" / "reacher_hard"
@@ -134,3 +138,43 @@ def test_what_a_recorded_view_says_is_escaped():
     assert "color:red" in page
     assert "&lt;/div&gt;&amp;" in page
     assert page.rstrip().endswith("</body>")
+
+
+# -- groups ------------------------------------------------------------------------------------------------
+
+
+def mirrored_share(frame, hue):
+    """How well the pixels of a hue in the right half are the left half's, seen in a mirror."""
+    hues, saturation, _ = (np.asarray(band, float) for band in Image.fromarray(frame).convert("HSV").split())
+    mask = (np.abs((hues / 255 - hue + 0.5) % 1 - 0.5) < 0.06) & (saturation > 140)
+    left, right = mask[:, : mask.shape[1] // 2], np.fliplr(mask)[:, : mask.shape[1] // 2]
+    return (left & right).sum() / max(1, (left | right).sum())
+
+
+def test_an_image_is_what_a_mirror_shows_with_every_limb_in_its_colour(monkeypatch):
+    """Legs of the walker are red and cyan; with legs that do not change places the colours are wrong."""
+    right = group_picture(euda.make("walker3d_run"), 640, 360)
+    assert min(mirrored_share(right, hue) for hue in (0.0, 0.5)) > 0.6
+    monkeypatch.setattr("euda.media.group_picture.symmetries", with_fixed_bodies)
+    wrong = group_picture(euda.make("walker3d_run"), 640, 360)
+    assert max(mirrored_share(wrong, hue) for hue in (0.0, 0.5)) < 0.3
+
+
+def with_fixed_bodies(model):
+    """The group of a model with a mistake: no body changes places."""
+    group = euda.symmetries(model)
+    stay = Images.identity(model.nbody, 3).image
+    wrong = [dataclasses.replace(one, bodies=dataclasses.replace(one.bodies, image=stay)) for one in group.elements]
+    return dataclasses.replace(group, elements=tuple(wrong))
+
+
+def test_the_command_draws_groups_and_says_where_there_is_none(tmp_path, capsys):
+    out = tmp_path / "group.png"
+    assert cli.main(["picture", "reacher_hard", "--group", "--out", str(out), "--width", "64", "--height", "48"]) == 0
+    with Image.open(out) as drawn:
+        assert drawn.size == (64, 48)
+    skew = crawler().replace('pos="0 .14 0"', 'pos=".1 .14 0"')
+    path = write(tmp_path, skew)
+    assert cli.main(["picture", str(path), "--group", "--out", str(tmp_path / "none.png")]) == 2
+    assert "nothing to draw: the robot has no symmetry beside the yaws; the nearest is" in capsys.readouterr().err
+    assert not (tmp_path / "none.png").exists()

@@ -32,7 +32,7 @@ from euda.agents.noise import Noise
 from euda.agents.normaliser import Moments
 from euda.agents.settings import LearningConfig
 from euda.replay.augmentation import Augmentation, unchanged
-from euda.replay.buffer import Transition
+from euda.replay.buffer import Batch, Transition
 
 Floats = npt.NDArray[np.float32]
 State = Mapping[str, Any]
@@ -82,14 +82,14 @@ class Program:
         self._compiled: dict[Due, tuple[tuple[str, ...], Callable[..., Any]]] = {}
         self.forward = jax.jit(algorithm.actor.apply)
 
-    def learn(self, state: State, batch: Transition, key: jax.Array, clock: Any, *, due: Due) -> Any:
+    def learn(self, state: State, batch: Batch, key: jax.Array, clock: Any, *, due: Due) -> Any:
         """The whole update, a pure function; `clock` holds the environment's step and the number of updates before."""
         step, count = clock[0], clock[1]
         for_batch, for_loss = jax.random.split(jax.random.fold_in(key, count))
-        batch = self.augment(for_batch, batch)
-        s, following = (self.inputs(state.get(_STATISTICS), x) for x in (batch.observation, batch.next_observation))
-        batch = batch._replace(observation=s, next_observation=following)
-        changes, metrics = self.algorithm.update(state, batch, for_loss, step, actor=due[0], targets=due[1])
+        seen = self.augment(for_batch, batch)
+        s, following = (self.inputs(state.get(_STATISTICS), x) for x in (seen.observation, seen.next_observation))
+        seen = seen._replace(observation=s, next_observation=following)
+        changes, metrics = self.algorithm.update(state, seen, for_loss, step, actor=due[0], targets=due[1])
         losses = [value for name, value in metrics.items() if name.endswith("loss")]
         finite = functools.reduce(jnp.logical_and, map(jnp.isfinite, losses))
         changes["finite"] = metrics["finite"] = jnp.logical_and(state["finite"], finite)
@@ -102,7 +102,7 @@ class Program:
         return network.apply_numpy(network.initialise(jax.random.key(0)), observation) is not None
 
     def __call__(
-        self, state: State, batch: Transition, key: jax.Array, clock: Any, due: Due
+        self, state: State, batch: Batch, key: jax.Array, clock: Any, due: Due
     ) -> tuple[dict[str, Any], Metrics]:
         """The state after one update, and its scalars."""
         if due not in self._compiled:
@@ -114,7 +114,7 @@ class Program:
         return {**state, **changes}, metrics
 
     def _compile(
-        self, state: State, batch: Transition, key: jax.Array, clock: Any, due: Due
+        self, state: State, batch: Batch, key: jax.Array, clock: Any, due: Due
     ) -> tuple[tuple[str, ...], Callable[..., Any]]:
         learn = jax.jit(functools.partial(self.learn, due=due))  # traced once for both calls of it here
         changes, _ = jax.eval_shape(learn, state, batch, key, clock)
@@ -203,7 +203,7 @@ class Agent:
         moments = self.program.inputs.observe(self.moments, observation)
         return self._with_policy(Agent(self.program, self.state, self.key, self.updates, moments))
 
-    def update(self, batch: Transition, step: int) -> tuple[Agent, Metrics]:
+    def update(self, batch: Batch, step: int) -> tuple[Agent, Metrics]:
         """The agent after learning from `batch` at the environment's step `step`, and scalars that stay on the device.
 
         `metrics["finite"]` is false from the first loss on that is not a number; check it now and then.

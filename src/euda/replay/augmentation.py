@@ -8,7 +8,8 @@ random a subset as any, and cost nothing.
 - `rotate` turns observation and next observation of a transition by one yaw, uniform in [-π, π).
   Action, reward and discount stay, because a yaw changes none of them. `Layout.rotate` does the turning.
   Before it, or instead of it, an element of the robot's finite group may be drawn for each transition, see
-  `relabelling`: mirrors and limbs that change places act on the action too.
+  `relabelling`: mirrors and limbs that change places act on the action too. Of a marked batch only transitions with
+  a mark are changed.
 - `gaussian` is s + z with z ~ N(0, I), `scale` is s ⊙ z with z ~ U[0.5, 1.0] for each entry. The paper writes
   only this. In its authors' released agents (walker's for `gaussian`, quadruped's for `scale`) an observation
   and its next observation get the same z, so that is the default (`same_noise`); `same_noise=False` draws two.
@@ -32,40 +33,42 @@ from euda.body.entry_map import Acting
 from euda.body.layout import Layout
 from euda.errors import EudaError
 from euda.lookup import Maker, loaded
-from euda.replay.buffer import Transition
+from euda.replay.buffer import Marked, Transition
 from euda.replay.random_draws import normal, uniform
 from euda.replay.relabelling import relabel
 from euda.replay.settings import GROUPS, YAW, AugmentationConfig, GaussianConfig, ScaleConfig
 from euda.schema import Settings
 
-Augmentation = Callable[[jax.Array, Transition], Transition]
-"""(key, batch) → batch."""
+Augmentation = Callable[[jax.Array, Any], Transition]
+"""(key, batch) → batch; the batch is a Transition, or Marked if the augmentation was made for that."""
 
 
 def make_augmentation(
-    config: AugmentationConfig, layout: Layout | None = None, group: str = YAW, elements: Sequence[Acting] = ()
-) -> Augmentation:
+    config: AugmentationConfig, layout: Layout | None = None, group: str = YAW, elements: Sequence[Acting] = (),
+    marked: bool = False,
+) -> Augmentation:  # fmt: skip
     """The augmentation that `config` names; `rotate` needs the layout of the observations.
 
     `group` is a row of GROUPS; with one that relabels, `elements` are those of the finite group to draw from, beside
-    the identity.
+    the identity. `marked` is for batches of marked transitions, of which only those with a mark are changed.
     """
     row, chosen = config.row, lookup.find("group", GROUPS, group)
     if config.share == 0 or row.make is None:
-        return unchanged
+        return without_marks if marked else unchanged
     kept = tuple(elements) if row.uses_symmetry and chosen.relabels else ()
     make = row.make if chosen.turns or not row.uses_symmetry else None
-    return _made(make, config.settings, layout, kept, config.share)
+    return _made(make, config.settings, layout, kept, config.share, marked)
 
 
 @functools.lru_cache(maxsize=32)
 def _made(make: Maker | None, settings: Any, layout: Layout | None, elements: tuple[Acting, ...],
-          share: float) -> Augmentation:  # fmt: skip
+          share: float, marked: bool) -> Augmentation:  # fmt: skip
     """The same function for the same settings, so that a second run in a process finds its update compiled."""
     changes: list[Augmentation] = [functools.partial(relabel, _needed(layout), elements)] if elements else []
     if make is not None and (change := loaded(make)(settings, layout)) is not None:
         changes.append(change)
-    return _on_share(share, _in_turn(changes)) if changes else unchanged
+    augment = _on_share(share, _in_turn(changes)) if changes else unchanged
+    return _where_marked(augment) if marked else augment
 
 
 def _in_turn(changes: Sequence[Augmentation]) -> Augmentation:
@@ -85,6 +88,12 @@ def unchanged(key: jax.Array, batch: Transition) -> Transition:
     """No augmentation."""
     del key
     return batch
+
+
+def without_marks(key: jax.Array, batch: Marked) -> Transition:
+    """No augmentation of a marked batch."""
+    del key
+    return batch.transition
 
 
 # -- a maker for each row of AUGMENTATIONS: (settings, layout) → what is done to every row, or None ----------
@@ -148,3 +157,19 @@ def _on_share(share: float, change: Augmentation) -> Augmentation:
         return Transition(*(old if new is row else jnp.concatenate([new, old[count:]]) for old, row, new in parts))
 
     return augment
+
+
+def _where_marked(change: Augmentation) -> Augmentation:
+    """`change` for transitions with a mark; the others stay as they are, whether or not the share includes them."""
+
+    def augment(key: jax.Array, batch: Marked) -> Transition:
+        before = batch.transition
+        parts = zip(before, change(key, before), strict=True)
+        return Transition(*(old if new is old else jnp.where(_along(batch.mark, old), new, old) for old, new in parts))
+
+    return augment
+
+
+def _along(mark: Any, array: Any) -> Any:
+    """Marks [B] with as many axes as an array [B, ...] has."""
+    return jnp.reshape(mark, (-1, *(1 for _ in array.shape[1:])))

@@ -12,6 +12,9 @@ copied. What is written after a checkpoint goes to the `slack` slots beyond the 
 files still hold everything an older `state` considers live, as long as at most `slack` observations
 (steps plus episode starts) have been inserted since. Two generations of checkpoints need twice the
 interval between two of them.
+
+With `marked` every transition carries a mark: whether a symmetry may be applied to it. A window has one only if all its
+actions have. Marks are a file of their own, so that a buffer without them is what it always was.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from euda.replay import array_files
 Array = Any  # a float32 array of NumPy or JAX
 Floats = npt.NDArray[np.float32]
 _REWARD, _DISCOUNT, _LAST = 0, 1, 2  # columns of the outcome of a slot
-_TYPES = {"observation": np.float32, "action": np.float32, "outcome": np.float32, "start": np.int64}
+_TYPES = {"observation": np.float32, "action": np.float32, "outcome": np.float32, "start": np.int64, "mark": np.bool_}
 
 
 class Transition(NamedTuple):
@@ -46,6 +49,16 @@ class Transition(NamedTuple):
     reward: Array  # [B]
     discount: Array  # [B]
     next_observation: Array  # [B, dim]
+
+
+class Marked(NamedTuple):
+    """A batch with a mark for each of its transitions."""
+
+    transition: Transition
+    mark: Array  # [B] of bool, whether a symmetry may be applied to it
+
+
+Batch = Transition | Marked
 
 
 class ReplayBuffer:
@@ -65,6 +78,7 @@ class ReplayBuffer:
         *,
         n_step: int = 3,
         discount: float = 0.99,
+        marked: bool = False,
         slack: int = 0,
         expected: int | None = None,
         folder: str | os.PathLike[str] | None = None,
@@ -77,7 +91,7 @@ class ReplayBuffer:
                 f" and slack {slack}"
             )
         self.capacity, self.n_step, self.discount, self.slack = capacity, n_step, discount, slack
-        self._slots = capacity + slack
+        self._slots, self._is_marked = capacity + slack, marked
         self._sizes = np.array([capacity, slack, observation_dim, action_dim], np.int64)
         # Observations ever inserted, the newest in slot (observations - 1) % slots; transitions ever inserted,
         # transition t starting in slot start[t % slots]; the first transition that is still live.
@@ -103,6 +117,7 @@ class ReplayBuffer:
             "action": (observations, actions),
             "outcome": (observations, len((_REWARD, _DISCOUNT, _LAST))),
             "start": (transitions,),
+            **({"mark": (observations,)} if self._is_marked else {}),
         }
 
     # -- resume ----------------------------------------------------------------------------------------
@@ -141,8 +156,13 @@ class ReplayBuffer:
             self._outcome[self._head, _LAST] = 1.0
         self._append(np.asarray(observation, np.float32))
 
-    def step(self, action: npt.ArrayLike, reward: float, discount: float, next_observation: npt.ArrayLike) -> None:
-        """Add what followed the newest observation: action [m], reward, environment's discount, observation [dim]."""
+    def step(
+        self, action: npt.ArrayLike, reward: float, discount: float, next_observation: npt.ArrayLike, mark: bool = True
+    ) -> None:
+        """Add what followed the newest observation: action [m], reward, environment's discount, observation [dim].
+
+        `mark` is stored in a buffer of marked transitions.
+        """
         if not self._observations:
             raise EudaError("the replay buffer needs start(observation) before the first step")
         array = np.asarray(next_observation, np.float32)
@@ -151,6 +171,8 @@ class ReplayBuffer:
         head = self._head
         self._action[head] = action
         self._outcome[head] = (reward, discount, 0.0)
+        if self._is_marked:
+            self._arrays["mark"][head] = mark
         self._start[self._transitions % self._slots] = head
         self._transitions += 1
         self._append(array)
@@ -179,7 +201,7 @@ class ReplayBuffer:
         """How many transitions can be sampled."""
         return self._transitions - self._oldest
 
-    def sample(self, generator: np.random.Generator, batch_size: int = 256) -> Transition:
+    def sample(self, generator: np.random.Generator, batch_size: int = 256) -> Batch:
         """`batch_size` transitions, uniform with replacement, in fresh arrays.
 
         The arrays are never reused: JAX may read them in place, after this call has long returned.
@@ -189,25 +211,29 @@ class ReplayBuffer:
         chosen = generator.integers(self._oldest, self._transitions, size=batch_size)
         return self._windows(self._start.take(chosen, mode="wrap"))
 
-    def _windows(self, start: npt.NDArray[np.int64]) -> Transition:
+    def _windows(self, start: npt.NDArray[np.int64]) -> Batch:
         """The n-step transitions that begin in the slots `start` [B]."""
         reach = (self._head - start) % self._slots  # how many actions lie between the start and the newest observation
         outcome = self._outcome.take(start, axis=0, mode="wrap")
         reward, discount = outcome[:, _REWARD].copy(), outcome[:, _DISCOUNT] * self._gamma
         inside, end = np.ones(len(start), bool), start + 1
+        mark = self._arrays["mark"].take(start, mode="wrap") if self._is_marked else None
         for j in range(1, self.n_step):
             outcome = self._outcome.take(start + j, axis=0, mode="wrap")
             inside &= (reach > j) & (outcome[:, _LAST] == 0)
             reward += inside * discount * outcome[:, _REWARD]
             discount *= np.where(inside, outcome[:, _DISCOUNT] * self._gamma, np.float32(1))
             end += inside
-        return Transition(
+            if mark is not None:
+                mark &= ~inside | self._arrays["mark"].take(start + j, mode="wrap")
+        found = Transition(
             self._observation.take(start, axis=0, mode="wrap"),
             self._action.take(start, axis=0, mode="wrap"),
             reward,
             discount,
             self._observation.take(end, axis=0, mode="wrap"),
         )
+        return found if mark is None else Marked(found, mark)
 
     # -- files -----------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge
@@ -94,13 +95,47 @@ class GroupRow(NamedTuple):
     """Before it an element of the finite group: a mirror, limbs that change places."""
 
 
-YAW = "yaw"
+YAW, FINITE = "yaw", "mirror"
 GROUPS: dict[str, GroupRow] = {
     YAW: GroupRow(turns=True, relabels=False),
-    "mirror": GroupRow(turns=False, relabels=True),
+    FINITE: GroupRow(turns=False, relabels=True),
     "all": GroupRow(turns=True, relabels=True),
 }
 """By name."""
+
+
+CLEAN, SAFE = 1e-3, 0.03
+"""Errors of a step, as shares of its change: up to the first nothing that matters happened, up to the second
+mirrored data were as good as new ones in a small regression (docs/symmetry.md)."""
+
+
+def confirmed(error: float) -> float:
+    """Every transition whose image the simulator confirms, and no other."""
+    return float(error <= CLEAN)
+
+
+def bounded(error: float) -> float:
+    """As many that what is learnt is wrong by `SAFE` at most: chance times error never exceeds it."""
+    return min(1.0, SAFE / max(error, SAFE))
+
+
+class NearRow(NamedTuple):
+    """What is done with a symmetry that is near, not exact."""
+
+    only_exact: bool = False
+    """Elements and yaws that are not exact are left out."""
+    chance: Callable[[float], float] | None = None
+    """Each transition is tried in the simulator: its error → the chance that it may be augmented. None: all may."""
+
+
+USE = "use"
+NEAR: dict[str, NearRow] = {
+    USE: NearRow(),
+    "exact": NearRow(only_exact=True),
+    "clean": NearRow(chance=confirmed),
+    "measured": NearRow(chance=bounded),
+}
+"""By name. A new way is a new row."""
 NOTHING = "none"
 AUGMENTATIONS: dict[str, AugmentationRow] = {
     NOTHING: AugmentationRow(None, share=0.0),

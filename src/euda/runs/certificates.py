@@ -62,18 +62,18 @@ class Kept:
 
 
 def certificate_of(
-    config: RunConfig, features: str, states: int, yaws: int, doing: Callable[[], None] = lambda: None
+    config: RunConfig, features: str, states: int, yaws: int, doing: Callable[[], None] = lambda: None, fold: int = 0
 ) -> Kept:
     """The certificate of a run's robot with these features, from the cache if it is there.
 
-    `doing` is called if it has to be made, which takes some seconds.
+    `doing` is called if it has to be made, which takes some seconds; `fold` is that of `certify`.
     """
-    key = key_of(config, features, states, yaws)
+    key = key_of(config, features, states, yaws, fold)
     path = cache() / f"{key}.json"
     if (kept := _read(path, key)) is not None:
         return kept
     doing()
-    found = Kept.of(certify(simulation(config, features), states=states, yaws=yaws))
+    found = Kept.of(certify(simulation(config, features), states=states, yaws=yaws, fold=fold))
     with contextlib.suppress(EudaError, OSError):  # it can be made again
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.write_json(path, {"key": key, **dataclasses.asdict(found)})
@@ -83,7 +83,7 @@ def certificate_of(
 def simulation(config: RunConfig, features: str) -> LimbEnv:
     """The run's robot; of a Gymnasium environment its simulation, without the reward."""
     if config.robot is None:
-        return TaskEnv(config.task, features, config.cone, direction=config.direction)
+        return TaskEnv(config.task, features, config.cone, direction=config.direction, payload=config.payload)
     made = robot_config.build(config.robot, features, config.cone, config.episode_steps)
     if isinstance(made, ModelEnv):
         return made
@@ -96,9 +96,9 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "euda", "certificates")
 
 
-def key_of(config: RunConfig, features: str, states: int, yaws: int) -> str:
+def key_of(config: RunConfig, features: str, states: int, yaws: int, fold: int = 0) -> str:
     """Changes with everything that a certificate depends on."""
-    asked = [features, config.cone, config.direction, states, yaws]
+    asked = [features, config.cone, config.direction, states, yaws, fold]
     versions = [importlib.metadata.version(name) for name in ("mujoco", "dm_control", "numpy")]
     content = [_subject(config, features), asked, versions, _text()]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]

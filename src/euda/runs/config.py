@@ -20,12 +20,12 @@ from euda.agents.settings import AGENTS, LearningConfig
 from euda.body.features import find_features
 from euda.body.robot import RANDOM
 from euda.errors import EudaError
-from euda.replay.settings import AUGMENTATIONS, GROUPS, YAW, AugmentationConfig, ReplayConfig
+from euda.replay.settings import AUGMENTATIONS, GROUPS, NEAR, USE, YAW, AugmentationConfig, ReplayConfig
 from euda.runs import bases, methods, plugins, settings
 from euda.runs.bases import Base
 from euda.runs.robot_config import RobotConfig, changed_parts
 from euda.runs.settings import EvaluationConfig
-from euda.schema import Count, Seed, Settings, Since, TopLevel
+from euda.schema import Count, Seed, Settings, Share, Since, Steps, TopLevel
 from euda.tasks import table
 from euda.tasks.targets import ANYWHERE, TARGETS
 
@@ -33,7 +33,7 @@ FORMAT = 2
 """Of the run folder: raised when a newer euda can no longer go on with an older run."""
 STEPS = 2_000_000
 """Environment steps of a robot of one's own, unless others are asked for."""
-_NOT_IDENTITY = ("steps", "base", "trust_symmetry", "imports", "elements")
+_NOT_IDENTITY = ("steps", "base", "trust_symmetry", "imports", "elements", "yaws")
 """What two descriptions of the same run may differ in."""
 
 
@@ -58,6 +58,8 @@ class RunConfig(Settings):
     """Of a task that travels: two or three numbers, or random: another one in every episode; by default +x."""
     targets: Annotated[str | None, TopLevel()] = None
     """Of a task that draws a target: half (only where y is at least 0); by default anywhere."""
+    payload: Annotated[Share, TopLevel(), Since(0.0)] = 0.0
+    """Of a task whose robot is free: a load on its left, as a share of its mass, so that its mirror is near."""
     seed: Seed = 0
     steps: Count = STEPS
     episode_steps: Annotated[Count, TopLevel()] = table.EPISODE_STEPS
@@ -70,10 +72,15 @@ class RunConfig(Settings):
     """Environment steps between two checkpoints."""
     group: Annotated[str, TopLevel(), Since(YAW)] = YAW
     """What augmented transitions may look like: yaw (turned), mirror (mirrored, limbs exchanged) or all (both)."""
+    near: Annotated[str, TopLevel(), Since(USE)] = USE
+    """Where a symmetry is near: use it, take only exact turns and mirrors, or only as many transitions as a trial of
+    each in the simulator allows: clean (those it confirms) or measured (the fewer, the larger the error)."""
     average_actor: Annotated[bool, TopLevel(), Since(False)] = False
     """Act by the mean of the actor's answers over the robot's mirrors: exactly invariant, at twice the cost or more."""
     elements: tuple[str, ...] = ()
     """Those of the robot's finite group that are in use; a short certificate chooses them when a run begins."""
+    yaws: Steps = 0
+    """Equally spaced yaws in use, 0 for all; a short certificate chooses it when a run of exact ones begins."""
     trust_symmetry: Annotated[bool, TopLevel()] = False
     """Train even where a short certificate finds the symmetry broken; changes no number."""
     robot: RobotConfig | None = None
@@ -89,11 +96,13 @@ class RunConfig(Settings):
         find_features(self.features)
         lookup.find("frame", FRAMES, self.frame)
         lookup.find("group", GROUPS, self.group)
+        lookup.find("near", NEAR, self.near)
         self._complete("learning", lookup.find("agent", AGENTS, self.agent).settings)
         self._complete("architecture", lookup.find("network", NETWORKS, self.network).settings)
         super().__post_init__()
         self._settle_direction()
         self._settle_targets()
+        self._check_simulation()
         self._check_network()
         self._check_repeat()
 
@@ -124,6 +133,16 @@ class RunConfig(Settings):
         if self.robot is not None or self.target is None:
             raise EudaError(f"targets {self.targets!r} needs a task that draws a target, and {self.task!r} does not")
         object.__setattr__(self, "targets", None if self.targets == ANYWHERE else self.targets)
+
+    def _check_simulation(self) -> None:
+        """Refuse what needs a simulation of ours."""
+        if self.robot is not None and self.payload:
+            raise EudaError(f"payload {self.payload:g} is for tasks: put the load of {self.task!r} into its model")
+        if self.marks_transitions and self.robot is not None and self.robot.env is not None:
+            raise EudaError(
+                f"near {self.near!r} tries every transition in the simulator, and what {self.task!r} does in a step is"
+                " its own: use near 'exact'"
+            )
 
     def _check_network(self) -> None:
         """Refuse a network that is not defined for these observations."""
@@ -163,15 +182,24 @@ class RunConfig(Settings):
         return "-".join([*shown, self.agent, self.features, *changed])
 
     @property
+    def turns_batches(self) -> bool:
+        """Whether its augmentation draws yaws."""
+        return self.augmentation.row.uses_symmetry and GROUPS[self.group].turns
+
+    @property
     def uses_yaw(self) -> bool:
         """Whether the run learns something wrong if the robot does not behave alike in all directions."""
-        turns = self.augmentation.row.uses_symmetry and GROUPS[self.group].turns
-        return turns or NETWORKS[self.network].uses_symmetry or FRAMES[self.frame].uses_symmetry
+        return self.turns_batches or NETWORKS[self.network].uses_symmetry or FRAMES[self.frame].uses_symmetry
 
     @property
     def uses_elements(self) -> bool:
         """Whether it learns something wrong if the elements of the robot's finite group are no symmetries."""
         return self.average_actor or (self.augmentation.row.uses_symmetry and GROUPS[self.group].relabels)
+
+    @property
+    def marks_transitions(self) -> bool:
+        """Whether each transition is tried in the simulator before it may be augmented."""
+        return NEAR[self.near].chance is not None
 
     @property
     def uses_symmetry(self) -> bool:
@@ -191,7 +219,8 @@ class RunConfig(Settings):
         base = bases.BASES.get(self.base, Base(label=self.base)).label
         share = f"{augmentation.share:.4g}" if has_share else ""
         group, average = "" if self.group == YAW else self.group, "averaged" if self.average_actor else ""
-        words = (base, self.method, self.architecture.label, group, average, share)
+        near, load = "" if self.near == USE else self.near, f"payload {self.payload:.4g}" if self.payload else ""
+        words = (base, self.method, self.architecture.label, group, near, average, load, share)
         return " ".join(word for word in words if word)
 
     @property

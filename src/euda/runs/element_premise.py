@@ -14,6 +14,7 @@ from pathlib import Path
 import pydantic
 
 from euda.errors import EudaError
+from euda.replay.settings import NEAR
 from euda.runs import atomic_files, certificates
 from euda.runs.config import RunConfig
 from euda.runs.premise import INSIST, Say
@@ -31,7 +32,10 @@ def choose(
     if not config.uses_elements:
         return ()
     found = dataclasses.replace(_examined(config, doing), robot=config.task)
-    selection = found.select(f"see euda symmetry, use --group yaw, or {insist}", trust=config.trust_symmetry)
+    near = NEAR[config.near]
+    instead = "see euda symmetry, use --group yaw, or " + ("another --near" if near.only_exact else insist)
+    trust = config.trust_symmetry or near.chance is not None
+    selection = found.select(instead, trust=trust, only_exact=near.only_exact)
     for sentence in selection.said:
         say(sentence)
     return tuple(one.name for one in selection.elements)

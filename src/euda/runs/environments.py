@@ -72,7 +72,7 @@ def make_environment(config: RunConfig, render_mode: str | None = None, **option
         )
     environment = make(
         config.task, config.features, config.cone, render_mode=render_mode, direction=config.direction,
-        targets=config.targets or ANYWHERE, **options
+        targets=config.targets or ANYWHERE, payload=config.payload, **options
     )  # fmt: skip
     environment.episode_steps = config.episode_steps
     return environment

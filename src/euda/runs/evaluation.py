@@ -23,6 +23,7 @@ from euda.agents.settings import AGENTS
 from euda.body.layout import Layout
 from euda.errors import EudaError, InstabilityError, unknown
 from euda.lookup import loaded
+from euda.replay.settings import FINITE, GROUPS
 from euda.runs import atomic_files, checkpoint, run_folder
 from euda.runs.config import RunConfig
 from euda.runs.environments import Environment, action_count, hold, make_environment
@@ -102,6 +103,17 @@ def elements_in_use(config: RunConfig, environment: Any) -> tuple[Element, ...]:
         if name not in found:
             raise unknown(f"symmetry of {config.task}", name, found)
     return tuple(found[name] for name in config.elements)
+
+
+def drawn_elements(config: RunConfig, environment: Any) -> tuple[str, tuple[Element, ...]]:
+    """The group that an augmentation draws from, and its elements: with the few yaws in use, where not all are."""
+    elements = elements_in_use(config, environment)
+    if not config.yaws or not GROUPS[config.group].turns:
+        return config.group, elements
+    angles = [2 * np.pi * k / config.yaws for k in range(config.yaws)]
+    identity = symmetries(environment.model).elements[0]
+    turned = [element.turned(angle) if angle else element for element in (identity, *elements) for angle in angles]
+    return FINITE, tuple(turned[1:])
 
 
 def make_inputs(config: RunConfig, layout: Layout, elements: Sequence[Element] = ()) -> Inputs:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from euda.errors import EudaError
+from euda.replay.settings import NEAR
 from euda.runs import certificates
 from euda.runs.certificates import Kept
 from euda.runs.config import RunConfig
@@ -15,6 +16,8 @@ from euda.runs.config import RunConfig
 STATES, YAWS = 18, 2
 SHOWN = 3
 """Untouched contacts that a run names at its beginning."""
+FOLDS = (4, 2)
+"""Yaws in a turn, of which all may be exact where others are not: quarter turns, half turns."""
 INSIST = "insist with --trust-symmetry"
 Say = Callable[[str], None]
 
@@ -34,24 +37,38 @@ def check(config: RunConfig, say: Say, doing: Callable[[], None] = lambda: None,
     if found is None:
         return
     because = f": {found.causes[0]}" if found.causes else ""
-    if found.verdict == "broken":
+    if found.verdict == "broken" and NEAR[config.near].chance is None:
         raise EudaError(
             f"{config.task} does not have the symmetry that this run would learn from ({found.number}){because};"
             f" see euda certify, train without symmetry (--method limb), or {insist}"
         )
-    if found.verdict == "near":
-        say(f"the symmetry of {config.task} is near, not exact ({found.number}){because}")
+    if found.verdict in ("near", "broken"):
+        say(f"the symmetry of {config.task} is {found.verdict}, not exact ({found.number}){because}")
     if found.untouched:
         say(
             f"contacts that no tested state had: {_some(found.untouched)}; euda certify {_subject(config)} tests longer"
         )
 
 
-def premise_of(config: RunConfig, doing: Callable[[], None] = lambda: None) -> Kept | None:
-    """The short certificate of a run; None if its observations do not turn at all."""
+def exact_yaws(config: RunConfig, say: Say, doing: Callable[[], None] = lambda: None) -> int:
+    """How many equally spaced yaws are exact: 0 for all there are, 4, 2, or 1, which is none but the identity."""
+    for fold in (0, *FOLDS):
+        found = premise_of(config, doing, fold)
+        if found is None or found.verdict.startswith("exact"):
+            break
+        because = f": {found.causes[0]}" if found.causes else ""
+        what = f"yaws by {360 // fold}°" if fold else "yaws"
+        say(f"left out: {what} of {config.task} are {found.verdict}, not exact ({found.number}){because}")
+    else:
+        return 1
+    return fold
+
+
+def premise_of(config: RunConfig, doing: Callable[[], None] = lambda: None, fold: int = 0) -> Kept | None:
+    """The short certificate of a run, of all yaws or of a few; None if its observations do not turn at all."""
     if not certificates.simulation(config, config.features).layout.turns:
         return None
-    return certificates.certificate_of(config, config.features, STATES, YAWS, doing)
+    return certificates.certificate_of(config, config.features, STATES, YAWS, doing, fold)
 
 
 def _subject(config: RunConfig) -> str:

@@ -11,7 +11,7 @@ from euda.agents.input_settings import InputsConfig
 from euda.agents.network_settings import NetworkConfig
 from euda.agents.settings import LearningConfig
 from euda.errors import EudaError, unknown
-from euda.replay.settings import AUGMENTATIONS, YAW, AugmentationConfig
+from euda.replay.settings import AUGMENTATIONS, USE, YAW, AugmentationConfig
 from euda.runs import bases, methods, plugins, settings
 from euda.runs.config import RunConfig
 from euda.runs.robot_config import RobotConfig
@@ -68,7 +68,7 @@ def resolve(task: str, method: str = "rotate", base: str = bases.DEFAULT, *, sha
     share = methods.share_of(method, part["augment"], asked, ground.symmetric_share)
     name = part["augment"] if share else methods.NOTHING
     augmentation = AugmentationConfig(name, share, _of_row(AUGMENTATIONS[name], groups))
-    given |= _used_group(given, overrides or {}, augmentation, part)
+    given |= _of_symmetry(given, overrides or {}, augmentation, part)
     used = {settings.name_of(type(one)) for one in (learning, architecture, augmentation.settings)}
     _refuse_unused(overrides or {}, used, part)
     rest: dict[str, Any] = {key: groups[key] for key in settings.COMMON} | {"episode_steps": episode_steps}
@@ -115,19 +115,25 @@ def _refuse_unused(overrides: Mapping[str, Any], used: set[str], part: Mapping[s
             raise EudaError(f"{group}.{entry} is not used: this run has {parts}")
 
 
-def _used_group(
+_OF_SYMMETRY = {"group": YAW, "near": USE}
+"""What says how an augmentation uses symmetry, and its value in runs that use none."""
+
+
+def _of_symmetry(
     given: Mapping[str, Any], overrides: Mapping[str, Any], augmentation: AugmentationConfig, part: Mapping[str, str]
 ) -> dict[str, str]:
-    """The group, if the augmentation draws from one; otherwise that of runs which have none."""
-    if "group" not in given or augmentation.row.uses_symmetry:
+    """Nothing if the augmentation uses symmetry; otherwise the values of runs which do not."""
+    if augmentation.row.uses_symmetry:
         return {}
-    if AUGMENTATIONS[part["augment"]].uses_symmetry or overrides.get("group", YAW) == YAW:
-        return {"group": YAW}  # a share of zero, or meant for other runs too
-    drawing = ", ".join(name for name, row in AUGMENTATIONS.items() if row.uses_symmetry)
-    raise EudaError(
-        f"group {overrides['group']!r} changes nothing: this run has augmentation {part['augment']!r}, which draws from"
-        f" no group; add --augment with one that does ({drawing})"
-    )
+    for name, usual in _OF_SYMMETRY.items():
+        # not those of a share of zero, or meant for other runs too
+        if not AUGMENTATIONS[part["augment"]].uses_symmetry and overrides.get(name, usual) != usual:
+            drawing = ", ".join(name for name, row in AUGMENTATIONS.items() if row.uses_symmetry)
+            raise EudaError(
+                f"{name} {overrides[name]!r} changes nothing: this run has augmentation {part['augment']!r}, which"
+                f" draws from no group; add --augment with one that does ({drawing})"
+            )
+    return {name: usual for name, usual in _OF_SYMMETRY.items() if name in given}
 
 
 def _of_row(row: Any, groups: Mapping[str, Settings]) -> Any:

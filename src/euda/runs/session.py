@@ -10,7 +10,7 @@ from typing import Any
 
 from euda import operating_system
 from euda.errors import EudaError, UnfitError
-from euda.runs import atomic_files, checkpoint, element_premise, evaluation, premise, run_folder
+from euda.runs import atomic_files, checkpoint, evaluation, run_folder, symmetry_choice
 from euda.runs.checkpoint import Checkpoint
 from euda.runs.config import RunConfig
 from euda.runs.display import Display, Silent
@@ -185,12 +185,12 @@ def train(
 def _begun(config: RunConfig, folder: Path, display: Display) -> RunConfig:
     """The configuration with the symmetries in use: those that the run has, or that a new one may have."""
     if run_folder.is_run(folder):
-        return dataclasses.replace(config, elements=run_folder.load(folder).config.elements)
+        stored = run_folder.load(folder).config
+        return dataclasses.replace(config, elements=stored.elements, yaws=stored.yaws)
     evaluation.refuse_unfit(config)
     if config.uses_symmetry:
         display.doing("testing the symmetry in the simulator")
-        premise.check(config, display.say)
-    return dataclasses.replace(config, elements=element_premise.choose(config, display.say))
+    return symmetry_choice.settled(config, display.say)
 
 
 def _trainer(run_: Run, display: Display) -> Trainer:

@@ -26,6 +26,7 @@ from euda.runs import checkpoint, evaluation, share_bandit
 from euda.runs.checkpoint import Checkpoint
 from euda.runs.config import RunConfig
 from euda.runs.environments import hold
+from euda.runs.marking import Marker
 from euda.runs.run_folder import Run
 
 _FEW, _SELDOM = 10, 0.1  # so many episodes, or such a share of all, may be cut because the simulation blew up
@@ -83,16 +84,18 @@ class Trainer:
         self.environment = evaluation.make_environment(config)
         layout, actions = self.environment.layout, evaluation.action_count(self.environment)
         elements = evaluation.elements_in_use(config, self.environment)
+        self._marker = Marker(config, elements) if config.marks_transitions else None
         self._algorithm, self._inputs = (
             evaluation.make_algorithm(config, layout, actions),
             evaluation.make_inputs(config, layout, elements),
         )
         make_noise = NOISES[config.learning.noise]
         self.noise: Noise | None = None if make_noise is None else loaded(make_noise)(actions)
+        group, drawn = evaluation.drawn_elements(config, self.environment)
         shares = share_bandit.SHARES if config.augmentation.chooses_share else (config.augmentation.share,)
         self._augmentations = {
             share: make_augmentation(
-                dataclasses.replace(config.augmentation, share=share), layout, config.group, elements
+                dataclasses.replace(config.augmentation, share=share), layout, group, drawn, config.marks_transitions
             )
             for share in shares
         }
@@ -105,6 +108,7 @@ class Trainer:
             replay.capacity,
             n_step=replay.n_step,
             discount=replay.discount,
+            marked=config.marks_transitions,
             slack=spare_slots(config),
             expected=2 * config.steps + 2,  # every step might begin an episode
             folder=run_.replay,
@@ -181,11 +185,15 @@ class Trainer:
     def advance(self) -> float | None:
         """One decision, the environment's steps that follow it, and the updates due; the return of an ended episode."""
         action = self.actor.explore(self.observation, self.exploring, self.step, self.noise)
+        before = None if self._marker is None else self.environment.get_state()
         try:
             observation, reward, is_terminal, is_truncated = hold(self.environment, action, self.config.action_repeat)
         except InstabilityError as error:
             return self._cut(error)
-        self.buffer.step(action, reward, 0.0 if is_terminal else 1.0, observation)
+        mark = (
+            self._marker is None or before is None or self._marker(self.environment, before, action, reward, self.step)
+        )
+        self.buffer.step(action, reward, 0.0 if is_terminal else 1.0, observation, mark)
         self.observation, self.episode_return = observation, self.episode_return + reward
         self.agent = self.agent.observe(observation)
         due = self._updates_until(self.step + self.config.action_repeat) - self._updates_until(self.step)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 
 from euda.errors import EudaError
-from euda.runs import element_premise, premise, run_folder
+from euda.runs import run_folder, symmetry_choice
 from euda.runs.config import RunConfig
 from euda.studies.study_folder import Study
 
@@ -20,8 +20,7 @@ def check(study: Study, say: Say) -> None:
     for (curve, *_), config in _to_begin(study).items():
         testing = f"testing the symmetry of {config.task} in the simulator ({config.features} features)"
         try:
-            premise.check(config, said.append, functools.partial(say, testing), INSIST)
-            element_premise.choose(config, said.append, functools.partial(say, testing), INSIST)
+            symmetry_choice.settled(config, said.append, functools.partial(say, testing), INSIST)
         except EudaError as error:
             raise EudaError(f"[methods.{curve}]: {error}") from None
     for sentence in dict.fromkeys(said):
@@ -34,6 +33,6 @@ def _to_begin(study: Study) -> dict[tuple[str, ...], RunConfig]:
     for planned in study.plan.runs:
         config = planned.config
         if config.uses_symmetry and not run_folder.is_run(study.folder_of(planned)):
-            asked = (config.features, config.cone, config.group, str(config.direction))
-            found.setdefault((planned.curve, config.task, *asked), config)
+            seen = (config.task, config.features, config.cone, str(config.direction), str(config.payload))
+            found.setdefault((planned.curve, *seen, config.group, config.near), config)
     return found

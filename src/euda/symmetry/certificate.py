@@ -139,14 +139,15 @@ class Certificate:
 
 def certify(
     subject: Subject, *, states: int = 60, yaws: int = 4, seed: int = 0, layout: Layout | None = None,
-    observe: Observe | None = None,
+    observe: Observe | None = None, fold: int = 0,
 ) -> Certificate:  # fmt: skip
     """Compare a simulation with its turned twin.
 
     `subject` is a task by name, the path of an MJCF file, a compiled model, an environment (which goes on afterwards
     as if nothing had happened; of one that is not ours the simulation inside is certified, without its reward), or
     a function that makes an environment. A user's own features are checked by `observe`, a function of the
-    environment returning float64 numbers, with their `layout`.
+    environment returning float64 numbers, with their `layout`. With a `fold` only those yaws are tried that repeat so
+    many times in a turn: 2 for half turns, 4 for quarter turns.
 
     >>> import euda
     >>> certificate = euda.certify("hopper3d_hop", states=6, yaws=2)
@@ -155,12 +156,14 @@ def certify(
     """
     if states < 1 or yaws < 1:
         raise EudaError(f"a certificate needs at least one state and one yaw, not {states} and {yaws}")
+    if fold < 0 or fold == 1:
+        raise EudaError(f"fold is 0 for all yaws, or at least 2, not {fold}")
     with _examined(subject, layout, observe) as twin:
         rng = np.random.default_rng(seed)
         trials = Trials(twin, states, rng)
         kind = Yaws(twin, trials.samples, rng)
         hidden = twin.env.robot.direction is not None and not kind.sees_direction
-        question = Question(lambda state: kind.draw(state, yaws, rng), kind.case == "reached", hidden)
+        question = Question(lambda state: kind.draw(state, yaws, rng, fold), kind.case == "reached", hidden)
         why = why_never(twin.env.model) if kind.case == "never reached" else ""
         return _certificate(trials, find(trials, question), kind.case, why, yaws, seed)
 

@@ -27,7 +27,7 @@ from euda.body.robot import Robot
 from euda.body.turn import world_target
 from euda.symmetry.images import Images
 from euda.symmetry.observations import entry_map
-from euda.symmetry.rotations import axial, between, describe, matrix
+from euda.symmetry.rotations import axial, between, cross, describe, matrix
 
 _FREE, _BALL = int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_BALL)
 
@@ -225,7 +225,7 @@ class Element:
             result[..., to + 3 : to + 6] = spin
             frame = self._image_frame(qpos, joint)
             lever = frame @ self.bodies.offset[body]
-            result[..., to : to + 3] = qvel[..., v : v + 3] @ self.world.T - np.cross(spin @ frame.T, lever)
+            result[..., to : to + 3] = qvel[..., v : v + 3] @ self.world.T - cross(spin @ frame.T, lever)
         return result
 
     def accelerations(self, qpos: np.ndarray, qvel: np.ndarray, qacc: np.ndarray) -> np.ndarray:
@@ -235,7 +235,7 @@ class Element:
             v, to, body = self.table.dof[joint], self.table.dof[self.joints.image[joint]], self.table.body[joint]
             frame = self._image_frame(qpos, joint)
             spin = frame @ axial(self.bodies.matrix[body]) @ qvel[v + 3 : v + 6]
-            result[to : to + 3] -= np.cross(spin, np.cross(spin, frame @ self.bodies.offset[body]))
+            result[to : to + 3] -= cross(spin, cross(spin, frame @ self.bodies.offset[body]))
         return result
 
     def after(self, joint: int) -> np.ndarray:

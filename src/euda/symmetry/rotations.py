@@ -8,7 +8,14 @@ import numpy as np
 
 def axial(matrix: np.ndarray) -> np.ndarray:
     """How a map of directions [3, 3] acts on what a right-hand rule defines, such as an angular velocity."""
-    return np.linalg.det(matrix).round() * matrix
+    (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()  # NumPy's determinant takes longer than all else here
+    return matrix if a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g) > 0 else -matrix
+
+
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The cross product of vectors [..., 3] and [3]; NumPy's own is general, and slow for so few numbers."""
+    x, y, z = b.tolist()
+    return a @ np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def proper_quaternion(matrix: np.ndarray) -> np.ndarray:

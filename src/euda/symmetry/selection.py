@@ -43,17 +43,23 @@ class Candidate:
         return self.reward != "broken"
 
     @property
+    def is_exact(self) -> bool:
+        """Whether motion and reward are, iterative collisions apart."""
+        return self.verdict.startswith("exact") and self.reward in (None, "exact")
+
+    @property
     def because(self) -> str:
         """The first cause, after a colon."""
         return f": {self.causes[0]}" if self.causes else ""
 
-    @property
-    def left_out(self) -> str:
+    def why_left_out(self, only_exact: bool) -> str:
         """Why it is not used."""
         if not self.is_of_the_task:
             return f"{self.name} keeps the motion, but not the reward"
         if self.verdict == "broken":
             return f"{self.name} is broken ({self.number}){self.because}"
+        if only_exact and not self.is_exact:
+            return f"{self.name} is near, not exact ({self.number}){self.because}"
         return f"{self.name} together with the others makes elements that are left out"
 
 
@@ -84,31 +90,32 @@ class Candidates:
         table = tuple(tuple(row) for row in found.group.table.tolist())
         return Candidates(found.name, elements, table, found.group.nearest)
 
-    def select(self, instead: str, *, trust: bool = False) -> Selection:
+    def select(self, instead: str, *, trust: bool = False, only_exact: bool = False) -> Selection:
         """The elements to use, or one sentence that says why there are none; `instead` says what else to do.
 
-        `trust`: rather use elements that are broken than none.
+        `trust`: rather use elements that are broken than none. `only_exact`: none that are near.
         """
         places = [place for place, one in enumerate(self.elements) if place and not one.is_trivial]
         if not places:
             raise EudaError(f"{self._without_any()}; {instead}")
         rewarded = [place for place in places if self.elements[place].is_of_the_task]
+        rewarded = [place for place in rewarded if self.elements[place].is_exact or not only_exact]
         fit = self._closed([place for place in rewarded if self.elements[place].verdict != "broken"])
         chosen = fit or (self._closed(rewarded) if trust else [])
         if not chosen:
-            reason = self.elements[places[0]].left_out
+            reason = self.elements[places[0]].why_left_out(only_exact)
             raise EudaError(f"{self.robot} has no mirror or exchange of limbs to learn from: {reason}; {instead}")
         _refuse_underivable([self.elements[place] for place in chosen], instead)
-        return Selection(tuple(self.elements[place] for place in chosen), tuple(self._said(places, chosen)))
+        return Selection(tuple(self.elements[place] for place in chosen), tuple(self._said(places, chosen, only_exact)))
 
-    def _said(self, places: list[int], chosen: list[int]) -> list[str]:
+    def _said(self, places: list[int], chosen: list[int], only_exact: bool) -> list[str]:
         said = []
         if self.elements[0].reward is None:
             said.append(f"the reward of {self.robot} was not compared: mirrored data are right only if mirrors keep it")
         for place in places:
             one = self.elements[place]
             if place not in chosen:
-                said.append(f"left out: {one.left_out}")
+                said.append(f"left out: {one.why_left_out(only_exact)}")
             elif one.verdict in ("near", "broken"):
                 said.append(f"{one.name} of {self.robot} is {one.verdict}, not exact ({one.number}){one.because}")
         return said
@@ -121,12 +128,17 @@ class Candidates:
         return f"{self.robot} has no symmetry other than the yaws{nearest}"
 
     def _closed(self, places: list[int]) -> list[int]:
-        """A subgroup of some elements, without the identity: exact ones first, the others as they fit in."""
+        """A subgroup of some elements, without the identity: the nearest to exact first, others as they fit in."""
         kept = {0}
-        for place in sorted(places, key=lambda i: (not self.elements[i].verdict.startswith("exact"), i)):
+        for place in sorted(places, key=self._distance):
             grown = self._generated(kept | {place})
             kept = grown if grown <= {0, *places} else kept
         return sorted(kept - {0})
+
+    def _distance(self, place: int) -> tuple[bool, float, int]:
+        """How far an element is from exact."""
+        one = self.elements[place]
+        return not one.is_exact, 0.0 if one.is_exact else one.median, place
 
     def _generated(self, places: set[int]) -> set[int]:
         while (grown := places | {self.table[i][j] for i in places for j in places}) != places:

@@ -22,6 +22,7 @@ from euda.errors import EudaError
 from euda.tasks import table
 from euda.tasks.base_env import LimbEnv, State
 from euda.tasks.directions import check_travel, draw_direction, track
+from euda.tasks.payload import load
 from euda.tasks.resets import NOISE, Start
 from euda.tasks.rewards import RewardFunction, bind
 from euda.tasks.rng_state import stream_from_array, stream_to_array
@@ -33,7 +34,7 @@ class TaskEnv(LimbEnv):
 
     A task that travels may be given another `direction`, two or three numbers, or `random`: then every episode draws
     one, and observations of all feature sets show it. One that draws a target may be given a part of the world for it:
-    `targets="half"`.
+    `targets="half"`. A free robot may be given a `payload` on its left, a share of its mass: then its mirror is near.
 
     An environment goes on from a stored state bit by bit, in this or in another process.
 
@@ -58,11 +59,13 @@ class TaskEnv(LimbEnv):
         camera: str | int | None = None,
         direction: Any = None,
         targets: str = ANYWHERE,
+        payload: float = 0.0,
     ) -> None:
         self.task, self.features = task, features
         self._random = _random(seed)
         self.dm_control = table.load(task, cone, self._random)
         robot = table.robot(task, self.dm_control, direction)
+        load(robot, payload, task)
         if direction is not None:
             check_travel(robot)
         self._target_place = place_of(targets, task, robot)
@@ -207,7 +210,7 @@ def make(
 
     `features` is `limb`, `limb-paper` or `joint`; `cone` is `default` or `elliptic`, by default the task's
     own; `seed` seeds the first reset; `options` are render_mode, width, height, camera, for tasks that travel
-    `direction`, and for tasks that draw a target `targets`.
+    `direction`, for tasks that draw a target `targets`, and for robots that move freely `payload`.
 
     >>> import euda
     >>> env = euda.make("hopper3d_hop", seed=0)

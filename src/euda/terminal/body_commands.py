@@ -116,7 +116,7 @@ _OWN_CONE = 'an environment keeps its own cone: give it a model file with <optio
 
 
 def find_environment(subject: str | None, env: str | None, features: str, cone: str | None, robot: AimFlags,
-                 reward: str | None = None) -> Any:  # fmt: skip
+                 reward: str | None = None, payload: float = 0.0) -> Any:  # fmt: skip
     """A task by its name, the robot in a file, or the simulation in a Gymnasium environment."""
     from euda.runs import robot_config, robot_flags
     from euda.tasks.task_env import TaskEnv
@@ -124,12 +124,14 @@ def find_environment(subject: str | None, env: str | None, features: str, cone: 
     flags = RobotFlags(**dataclasses.asdict(robot), reward=reward)
     if subject is not None and env is not None:
         raise EudaError(f"name {subject!r} or --env {env}, not both")
+    if payload and (env is not None or (subject is not None and robot_flags.is_model(subject))):
+        raise EudaError(f"--payload {payload:g} is for tasks: put the load into the model of {subject or env!r}")
     if env is not None:
         return robot_config.simulation_of(env, flags, features, cone)
     if subject is None:
         raise flags.without_subject("of what?")
     if not robot_flags.is_model(subject):
-        return TaskEnv(subject, features, cone, direction=flags.direction_of_task(subject))
+        return TaskEnv(subject, features, cone, direction=flags.direction_of_task(subject), payload=payload)
     return robot_config.preview(subject, flags, features, cone)
 
 
@@ -165,6 +167,7 @@ def picture(
     *,
     out: Path,
     copies: int = 6,
+    group: bool = False,
     width: int = 1280,
     height: int = 720,
     env: str | None = None,
@@ -176,15 +179,17 @@ def picture(
         subject: Name of a task, or path of an MJCF file.
         out: The PNG file to write.
         copies: How many robots to draw, the original included.
+        group: Draw the images under the elements of the robot's finite group instead (mirrors, exchanged limbs).
         width: Pixels.
         height: Pixels.
         env: Instead of a task: a registered Gymnasium environment that runs on MuJoCo, Id or module:Id.
         robot: A custom robot.
     """
+    from euda.media.group_picture import group_picture
     from euda.media.picture import picture as draw
     from euda.media.picture import save_png
 
     found = find_environment(subject, env, "limb", None, robot)
-    save_png(out, lambda: draw(found, copies, width, height))
+    save_png(out, lambda: group_picture(found, width, height) if group else draw(found, copies, width, height))
     print(f"wrote {out}")
     return 0

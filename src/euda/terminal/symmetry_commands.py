@@ -15,7 +15,7 @@ from rich.console import Console
 from euda import lookup
 from euda.errors import EudaError
 from euda.runs.robot_flags import AimFlags
-from euda.schema import NotNegative
+from euda.schema import NotNegative, Share
 from euda.terminal import tables
 from euda.terminal.body_commands import Features, Reward, Subject, find_environment
 
@@ -32,6 +32,7 @@ def symmetry(
     *,
     features: Features = "limb",
     cone: str | None = None,
+    payload: Share = 0.0,
     states: int = 60,
     seed: int = 0,
     tolerance: NotNegative = 0.0,
@@ -52,6 +53,7 @@ def symmetry(
         subject: Name of a task, or path of an MJCF file.
         features: What is observed.
         cone: default (as the model has it) or elliptic; by default the task's own.
+        payload: Of a task whose robot is free: a load on its left, as a share of its mass, so that its mirror is near.
         states: Visited states to compare; others are constructed so that differences act.
         seed: Seed of states and actions.
         tolerance: Error of a step, as a share of its change, up to which an element counts as exact for the exit code.
@@ -76,7 +78,7 @@ def symmetry(
         lookup.find("format", FORMATS, export)
     if env is not None or (subject is not None and robot_flags.is_model(subject)):
         robot = dataclasses.replace(robot, allow_loops=True)  # loops leave limb features redundant: no matter here
-    found = find_environment(subject, env, features, cone, robot, reward)
+    found = find_environment(subject, env, features, cone, robot, reward, payload)
     with _progress() as progress:
         examined = examine(found, states=states, seed=seed, progress=progress)
         if examined.group.order == 1:

@@ -36,13 +36,23 @@ class Yaws:
         if first_bodies(twin.env.model):
             self.case = "reached" if self._is_reached(samples[:_TRIES], rng) else "never reached"
 
-    def draw(self, state: State, count: int, rng: np.random.Generator) -> list[Transformation]:
-        """Up to `count` random yaws of a state."""
-        angles = rng.uniform(-np.pi, np.pi, count)
-        if self.case != "reached":
-            return [WorldYaw(float(angle), self.sees_direction) for angle in angles]
-        found = (self._possible(state, float(angle)) for angle in angles)
+    def draw(self, state: State, count: int, rng: np.random.Generator, fold: int = 0) -> list[Transformation]:
+        """Up to `count` random yaws of a state; with a `fold`, those that repeat so many times in a turn."""
+        if fold:
+            chosen = rng.choice(np.arange(1, fold), min(count, fold - 1), replace=False)
+            found = [self.at(state, 2 * np.pi * float(k) / fold, in_part=False) for k in chosen]
+        else:
+            found = [self.at(state, float(angle)) for angle in rng.uniform(-np.pi, np.pi, count)]
         return [yaw for yaw in found if yaw is not None]
+
+    def at(self, state: State, angle: float, in_part: bool = True) -> Transformation | None:
+        """A yaw of a state; None if the robot's joints do not allow it, nor (with `in_part`) a part of it."""
+        if self.case != "reached":
+            return WorldYaw(angle, self.sees_direction)
+        if in_part:
+            return self._possible(state, angle)
+        yaw = OwnYaw(angle, self.sees_direction)
+        return yaw if self._twin.transform(state, yaw) else None
 
     def _possible(self, state: State, angle: float) -> OwnYaw | None:
         """The yaw, or as large a part of it, to either side, as the robot's joints allow from here."""

@@ -13,6 +13,7 @@ from euda.body.robot import Robot
 from euda.body.turn import put_back, turned_model_arrays
 from euda.errors import EudaError, SimulationError
 from euda.symmetry.judging.transformation import Posture, Transformation
+from euda.symmetry.judging.verdict import EXACT
 from euda.tasks.base_env import LimbEnv, State
 
 Observe = Callable[[LimbEnv], np.ndarray]
@@ -39,6 +40,8 @@ class Comparison:
     """[rows], the kinetic energy of the error divided by that of the step's own change of velocity, square root."""
     reward: np.ndarray
     """[rows], absolute differences."""
+    own_reward: np.ndarray
+    """[rows], the same between the next state and its image: that of the reward itself, whatever the dynamics do."""
     rewards: np.ndarray
     """[rows], rewards of the original."""
     found: np.ndarray
@@ -62,6 +65,7 @@ class _Row:
     dynamics: float
     energy: float
     reward: float
+    own_reward: float
     rewards: float
     found: np.ndarray
     expected: np.ndarray
@@ -118,6 +122,7 @@ class Twin:
         self.step(trial.action)
         after, seen, reward = Posture.of(env.data), self.observe(), env.reward()
         change = max(self._energy(after.qvel - before), np.finfo(float).tiny)
+        then = env.get_state()
         rows: list[_Row] = []
         for transformation in trial.transformations:
             if not self.transform(trial.state, transformation):
@@ -126,9 +131,47 @@ class Twin:
             now = Posture.of(env.data)
             image = transformation.posture(self._scratch, after, now)
             error = _distance(now, image), self._energy(now.qvel - image.qvel) / change, abs(env.reward() - reward)
-            expected = transformation.observation(self.layout, seen)
-            rows.append(_Row(*error, reward, self.observe(), expected, seen, number, transformation))
+            expected, found = transformation.observation(self.layout, seen), self.observe()
+            own = self._own_reward(then, transformation, reward) if error[0] > EXACT else error[2]
+            rows.append(_Row(*error, own, reward, found, expected, seen, number, transformation))
         return rows
+
+    def _own_reward(self, state: State, transformation: Transformation, reward: float) -> float:
+        """By how much the reward of a state's image differs from its own."""
+        return abs(self.env.reward() - reward) if self.transform(state, transformation) else 0.0
+
+    def follow(self, trial: Trial, after: Posture, reward: float, steps: int = 1) -> float:
+        """The largest error of a trial's transformations, where what happens without them is known already.
+
+        That is the posture after so many control steps with the trial's action, and the sum of their rewards. The
+        error is a share of the change of velocity, or of the reward (or of 1, if that is more); infinite where the
+        image of a state blows up.
+        """
+        worst = 0.0
+        try:
+            for transformation in trial.transformations:
+                if self.transform(trial.state, transformation):
+                    worst = max(worst, self._followed(trial, transformation, after, reward, steps))
+        except SimulationError:
+            return float("inf")
+        finally:
+            put_back(self.env.model, self._places)
+        return worst
+
+    def _followed(
+        self, trial: Trial, transformation: Transformation, after: Posture, reward: float, steps: int
+    ) -> float:
+        start, found, action = self.env.data.qvel.copy(), 0.0, transformation.action(trial.action)
+        for _ in range(steps):
+            self.step(action)
+            found += self.env.reward()
+        now = Posture.of(self.env.data)
+        image = transformation.posture(self._scratch, after, now)
+        gap = abs(found - reward) / max(1.0, abs(reward))
+        if _distance(now, image) <= EXACT:  # it may have moved so little that no error is a share of that
+            return gap
+        change = max(self._energy(now.qvel - start), np.finfo(float).tiny)
+        return max(gap, self._energy(now.qvel - image.qvel) / change)
 
     def transform(self, state: State, transformation: Transformation) -> bool:
         """Put the simulation into the image of a state; False if this robot has no such state."""
