@@ -85,7 +85,7 @@ def _tasks() -> str:
     for task in TASKS:
         both = [examine(make(task, cone=cone), states=STATES) for cone in ("elliptic", "default")]
         for elliptic, pyramidal in zip(both[0].verdicts[1:], both[1].verdicts[1:], strict=True):
-            verdicts = f"{_verdict(elliptic)} | {_short(elliptic.max)} | {_verdict(pyramidal)} | {_short(pyramidal.max)}"
+            verdicts = " | ".join(f"{_verdict(one)} | {_short(one.max)}" for one in (elliptic, pyramidal))
             lines.append(f"| {task} | {elliptic.element.name} | {verdicts} | {_reward(elliptic)} |")
     return "\n".join(lines) + "\n"
 

@@ -47,7 +47,7 @@ def test_every_setting_but_steps_and_trust_counts(path):
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = changed(place[path[-1]])
-    assert (RunConfig.from_json(table).identity == config.identity) == (path[0] in ("steps", "trust_symmetry"))
+    assert (RunConfig.from_json(table).identity == config.identity) == (path[0] in ("steps", "trust_symmetry", "yaws"))
 
 
 def test_a_default_that_changes_later_makes_no_other_run_of_an_old_one(monkeypatch):

@@ -73,8 +73,7 @@ class RunConfig(Settings):
     group: Annotated[str, TopLevel(), Since(YAW)] = YAW
     """What augmented transitions may look like: yaw (turned), mirror (mirrored, limbs exchanged) or all (both)."""
     near: Annotated[str, TopLevel(), Since(USE)] = USE
-    """Where a symmetry is near: use it, take only exact turns and mirrors, or only as many transitions as a trial of
-    each in the simulator allows: clean (those it confirms) or measured (the fewer, the larger the error)."""
+    """Where a symmetry is near: use, exact (elements that are), clean (transitions that are), measured (fewer)."""
     average_actor: Annotated[bool, TopLevel(), Since(False)] = False
     """Act by the mean of the actor's answers over the robot's mirrors: exactly invariant, at twice the cost or more."""
     elements: tuple[str, ...] = ()
