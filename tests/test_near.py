@@ -103,10 +103,12 @@ def test_only_marked_transitions_are_augmented(share):
 
 
 def test_rules():
-    assert [NEAR["clean"].chance(error) for error in (0.0, CLEAN / 2, 2 * CLEAN, math.inf)] == [1, 1, 0, 0]
+    clean, measured = NEAR["clean"].chance, NEAR["measured"].chance
+    assert clean is not None
+    assert measured is not None
+    assert [clean(error) for error in (0.0, CLEAN / 2, 2 * CLEAN, math.inf)] == [1, 1, 0, 0]
     for error in (0.0, SAFE, 0.1, 0.3, math.inf):
-        chance = NEAR["measured"].chance(error)
-        assert chance == (1 if error <= SAFE else pytest.approx(SAFE / error))
+        assert measured(error) == (1 if error <= SAFE else pytest.approx(SAFE / error))
 
 
 def errors_of(env, transformations, count=12):
