@@ -1,7 +1,7 @@
 # Needs only make and Python 3.11, 3.12 or 3.13; everything else comes from requirements.lock into .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick test test-extras check docs results lock clean bench bench-peers bench-before
+.PHONY: help setup run quick test test-extras test-mjx check docs results lock clean bench bench-peers bench-before
 .DELETE_ON_ERROR:
 
 VENV := .venv
@@ -22,6 +22,7 @@ help:
 	@echo 'make quick   the tests that take less than a minute in all, for while you work'
 	@echo 'make test    all tests (WORKERS=2)'
 	@echo 'make test-extras   tests of what needs more than the lock: Stable-Baselines3, SBX, TorchRL, Minari, Ray, ONNX, Chromium (in .venv-extras)'
+	@echo 'make test-mjx   tests inside MJX, MuJoCo Playground and Brax (in .venv-mjx)'
 	@echo 'make results   rebuild the figures, pages and tables of results/ from the raw data there'
 	@echo 'make check   lint, format and types'
 	@echo 'make docs    the documentation as a site, in build/docs'
@@ -64,19 +65,42 @@ quick: setup
 test: setup
 	$(PYTEST)
 
-# PyTorch is installed exactly so, and first: a plain `torch` would bring gigabytes of CUDA packages along. The rest may
-# add to what the lock has installed, but not change it: its versions are the constraints (but for two that viser wants older).
+# Extras are tested in environments on top of .venv, which saves installing the lock again (two minutes): what they
+# install themselves comes first, everything else is that of .venv. They may add to what the lock has, but not change it.
+ON_TOP := .venv-extras/.on-top .venv-mjx/.on-top
+$(ON_TOP): $(INSTALLED) | $(READY)
+	@echo 'Setting up $(@D) on top of $(VENV)'
+	@$(BIN)/python -m venv --clear $(@D)
+	@below=$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])'); \
+	inside=$$($(@D)/bin/python -c 'import site; print(site.getsitepackages()[0])'); \
+	echo "import site; site.addsitedir('$$below')" > "$$inside/on-top.pth"
+	@sed -n 's/^\([a-z0-9-]*==[^\]*\) \\$$/\1/p' requirements.lock > $(@D)/lock.txt
+	@touch $@
+
+INSTALL := -m pip install --quiet --disable-pip-version-check
+
+# PyTorch is installed exactly so, and first: a plain `torch` would bring gigabytes of CUDA packages along. Two packages
+# that viser wants older may differ from the lock.
 # The report's page is tested in Debian's chromium; Playwright only drives it and downloads no browser.
 EXTRAS := 'stable-baselines3==2.9.2' 'sbx-rl==0.28.0' 'torchrl==0.14.1' 'tensordict==0.14.3' 'minari==0.5.4' 'h5py>=3.11,<4' \
   'rsl-rl-lib==5.4.2' 'ray>=2.40,<3' 'playwright>=1.50,<2' 'onnx>=1.17,<2' 'onnxruntime>=1.20,<2' 'viser>=1.1,<2'
 
-test-extras:
-	@$(MAKE) --no-print-directory setup VENV=.venv-extras
-	@sed -n 's/^\([a-z0-9-]*==[^\]*\) \\$$/\1/p' requirements.lock | grep -v '^rich==\|^websockets==' > .venv-extras/constraints.txt
-	@.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-extras/constraints.txt torch==2.13.0
-	@.venv-extras/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-extras/constraints.txt torch==2.13.0 $(EXTRAS)
+test-extras: .venv-extras/.on-top
+	@grep -v '^rich==\|^websockets==' $(<D)/lock.txt > $(<D)/constraints.txt
+	@$(<D)/bin/python $(INSTALL) --constraint $(<D)/constraints.txt torch==2.13.0
+	@$(<D)/bin/python $(INSTALL) --constraint $(<D)/constraints.txt torch==2.13.0 $(EXTRAS)
 	@.ci/system-packages chromium
-	JAX_PLATFORMS=cpu .venv-extras/bin/pytest -q tests_extras
+	JAX_PLATFORMS=cpu $(<D)/bin/python -m pytest -q tests_extras
+
+# Simulators on JAX, apart from the other extras: Brax trains with a JAX below 0.10. MuJoCo itself is there a second time,
+# because MJX is a part of that package.
+MJX := 'jax==0.9.2' 'jaxlib==0.9.2' 'mujoco-mjx==3.17.0' 'playground==0.2.0' 'brax==0.14.2'
+
+test-mjx: .venv-mjx/.on-top
+	@grep -v '^jax==\|^jaxlib==' $(<D)/lock.txt > $(<D)/constraints.txt
+	@$(<D)/bin/python $(INSTALL) --constraint $(<D)/constraints.txt --no-deps --ignore-installed mujoco
+	@$(<D)/bin/python $(INSTALL) --constraint $(<D)/constraints.txt $(MJX)
+	JAX_PLATFORMS=cpu $(<D)/bin/python -m pytest -q tests_mjx
 
 # The other programs of benchmarks/training.py and time_to_return.py, apart from .venv because they need PyTorch.
 bench-peers: setup
@@ -118,5 +142,5 @@ lock:
 	  --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) .venv-extras .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .venv-extras .venv-mjx .pytest_cache .ruff_cache .hypothesis build dist
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +

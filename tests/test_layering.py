@@ -19,6 +19,7 @@ ORDER = ("body", "tasks", "symmetry", "replay", "agents", "runs", "media", "expo
 ALLOWED: dict[str, set[str]] = {
     **dict.fromkeys(FREE, FREE),
     **{room: FREE | set(ORDER[:place]) for place, room in enumerate(ORDER)},
+    "mjx": FREE | {"body", "tasks", "symmetry", "replay"},
     "adapters": FREE | {"body", "tasks", "symmetry", "replay"},
     "testing": FREE | {"body", "replay"},
     "api": FREE | set(ORDER[: ORDER.index("reports")]),

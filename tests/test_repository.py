@@ -25,6 +25,7 @@ ELSEWHERE = {
     ".git",
     ".venv",
     ".venv-extras",
+    ".venv-mjx",
     "__pycache__",
     ".pytest_cache",
     ".ruff_cache",

@@ -56,7 +56,7 @@ class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any], Record
         if self.robot.is_direction_drawn:
             raise EudaError("an environment rewards as it likes: give its direction in numbers, not as 'random'")
         seen = Senses(tuple(read_sensors(name, name) for name in sensors))
-        self._observer = observer(self.robot, features, seen)
+        self.observer = observer(self.robot, features, seen)
         self._late = _late_sensors(self._model, sensors)
         self._reads_sensors = bool(sensors)
         self.observation_space = Box(-np.inf, np.inf, (self.layout.dim,), np.float32)
@@ -64,7 +64,7 @@ class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any], Record
     @property
     def layout(self) -> Layout:
         """What each entry of the observation is and how it turns."""
-        return self._observer.layout
+        return self.observer.layout
 
     @property
     def morphology(self) -> Morphology:
@@ -78,7 +78,7 @@ class LimbObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Any], Record
     def observe(self) -> np.ndarray:
         """The features [dim] of the environment's current state, float32."""
         self._refresh()
-        return self._observer.observe()
+        return self.observer.observe()
 
     def _refresh(self) -> None:
         """Bring the scratch copy to the environment's state, with derived quantities up to date."""
