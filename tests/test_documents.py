@@ -12,7 +12,9 @@ import types
 from pathlib import Path
 
 import pytest
+import untrained
 from documents import PAGES, ROOT, fenced, python_blocks
+from PIL import Image
 
 import euda.testing
 from euda.runs import plugins
@@ -163,6 +165,17 @@ def test_figures_show_what_the_text_says():
     figure = figures.limbs()
     assert figure.legends[0].get_texts()[0].get_text().startswith("position")
     figures.plt.close(figure)
+
+
+def test_the_animation_shows_both_sides(tmp_path):
+    animation = load("animation")
+    runs = [untrained.run(tmp_path / name, "reacher_hard", mlp={"hidden_size": 16}) for name in ("a", "b")]
+    out = tmp_path / "learning.webp"
+    size = animation.animate(runs[:1], runs[1:], out, seconds=0.3)
+    with Image.open(out) as film:
+        assert (film.n_frames, film.size) == (5, (2 * animation.WIDTH + 4, animation.HEIGHT + 22))
+    assert size == out.stat().st_size < animation.LARGEST
+    assert animation.caption(runs[0], "without symmetry") == "without symmetry: 1 000 steps"
 
 
 def test_reference_has_every_public_name():

@@ -29,6 +29,7 @@ from euda.reports import (
     plotly_figures,
     report,
     results_table,
+    scenes,
     server,
     style,
     summary,
@@ -376,6 +377,23 @@ def test_videos_and_certificates_are_in_the_page_and_escaped(gathered, tmp_path)
     assert "none &amp; nothing" in text
     assert text.count("&lt;script&gt;alert(1)") == 4
     assert EVIL not in text
+
+
+def test_scenes_are_pages_beside_it_in_frames_that_may_only_run(gathered):
+    scene = scenes.Scene(EVIL, "scenes/0.html", b"<p>it moves</p>", f"return 1 & {EVIL}")
+    text = page.build(dataclasses.replace(gathered, scenes=(scene,)))
+    assert '<iframe src="scenes/0.html"' in text
+    assert 'sandbox="allow-scripts"' in text
+    assert "frame-src &#39;self&#39; file:" in text
+    assert EVIL not in text
+    plain = page.build(gathered)
+    assert "<iframe" not in plain
+    assert "frame-src &#39;none&#39;" in plain
+
+
+def test_scenes_of_a_served_report_are_refused(tmp_path, capsys):
+    assert cli.main(["report", str(tmp_path), "--serve", "--scenes"]) == 2
+    assert capsys.readouterr().err == "euda: --scenes are pages beside the report: name its folder with --out\n"
 
 
 def test_certificates_are_made_once(tmp_path, study, monkeypatch):

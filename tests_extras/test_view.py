@@ -1,6 +1,7 @@
 """The view in headless Chromium: a page that plays offline, a live scene that obeys, and what is refused."""
 
 import io
+import json
 import os
 import shutil
 import socket
@@ -20,6 +21,7 @@ from euda import EudaError
 from euda.media import view
 from euda.media.shapes import shapes
 from euda.media.twins import Twins, worlds_of
+from euda.reports import scenes
 from euda.runs import evaluation
 from euda.terminal.cli import main
 
@@ -43,9 +45,9 @@ def browser():
         browser.close()
 
 
-def opened(browser, url):
+def opened(browser, url, selector="canvas", size=(360, 280)):
     """A small page, and what its console says that is wrong, and what it asks of the network."""
-    page = browser.new_page(viewport={"width": 360, "height": 280})
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]})
     page.set_default_timeout(PATIENCE)
     wrong, asked = [], []
     page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
@@ -53,12 +55,12 @@ def opened(browser, url):
     page.on("dialog", lambda dialog: wrong.append("a dialog"))
     page.on("request", lambda request: asked.append(request.url))
     page.goto(url)
-    page.wait_for_selector("canvas")
+    page.wait_for_selector(selector, state="attached")
     return page, wrong, asked
 
 
 def picture(page, name):
-    """The lower part of the page, where the robot is and no message covers it."""
+    """A page, or a part of it, as pixels [height, width, 3]."""
     content = page.screenshot(timeout=PATIENCE)
     if SHOTS:
         (Path(SHOTS) / f"{name}.png").write_bytes(content)
@@ -103,6 +105,34 @@ def test_a_page_plays_offline_from_a_file(browser, twins, tmp_path):
         if drawn(image) > 50:
             seen.append(image)
     browser_page.close()
+    assert unsurprising(wrong) == []
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def test_a_report_shows_policies_that_move(browser, tmp_path, monkeypatch, capsys):
+    """In frames of their own, which the report's strict policy allows."""
+    monkeypatch.setattr(scenes, "SECONDS", 1.0)
+    run = untrained.run(tmp_path / "run", "hopper3d_hop", "limb", mlp={"hidden_size": 16})
+    line = {"event": "eval", "step": 0, "seconds": 1.0, "return_mean": 1.0, "returns": [1.0]}
+    run.metrics_path.write_text(json.dumps(line) + "\n")
+    bare = untrained.run(tmp_path / "bare", "hopper3d_hop", "ddpg", mlp={"hidden_size": 16})
+    bare.metrics_path.write_text(json.dumps(line) + "\n")
+    bare.policy.unlink()
+    flags = ["--out", str(tmp_path / "out"), "--scenes", "--no-certificates"]
+    assert main(["report", str(run.folder), str(bare.folder), *flags]) == 0, capsys.readouterr().err
+    assert (tmp_path / "out" / "scenes" / "0.html").stat().st_size < LARGEST
+    page, wrong, asked = opened(browser, (tmp_path / "out" / "report.html").as_uri(), "#scenes iframe", (700, 560))
+    assert page.locator("#scenes iframe").count() == 1
+    assert "ddpg, seed 0 has no scene" in page.locator("#missing").inner_text()
+    page.locator("#scenes").scroll_into_view_if_needed()
+    frame = page.frame_locator("#scenes iframe")
+    frame.locator("canvas").first.wait_for()
+    assert "the robot, return" in frame.locator("#caption").inner_text()
+    assert "turned by 120°" in page.locator("#scenes figcaption").inner_text()
+    deadline = time.monotonic() + PATIENCE / 1000
+    while drawn(picture(page.locator("#scenes iframe"), "report-scene")) < 50:
+        assert time.monotonic() < deadline, "nothing is drawn"
+    page.close()
     assert unsurprising(wrong) == []
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
 

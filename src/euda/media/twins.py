@@ -7,6 +7,7 @@ has the symmetry moves all of them as one, and one that has not is seen to come 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +16,9 @@ import numpy as np
 
 from euda.body.turn import world_target, yaw_matrix
 from euda.errors import EudaError, InstabilityError
+from euda.runs import evaluation
 from euda.runs.evaluation import Policy
+from euda.runs.run_folder import Run
 from euda.symmetry.discovery import symmetries
 from euda.symmetry.element import Element
 from euda.symmetry.turned_start import TurnedStart, mirror_of
@@ -179,3 +182,16 @@ def worlds_of(env: Any, yaws: int = 2, mirrored: bool = True) -> list[World]:
     turned = [World(2 * math.pi * k / (yaws + 1)) for k in range(1, yaws + 1)]
     mirrors = [element for element in symmetries(env.model) if element.is_mirror] if mirrored else []
     return [*turned, *([World(mirror=mirror_of(env))] if mirrors else [])]
+
+
+def of_environment(make: Callable[[], Any], yaws: int = 2, mirrored: bool = True) -> Twins:
+    """The robot of an environment, which nothing controls, and its twins."""
+    return Twins(make, None, worlds_of(make(), yaws, mirrored))
+
+
+def of_run(run: Run, yaws: int = 2, mirrored: bool = True) -> Twins:
+    """The robot of a run with its newest policy, and its twins."""
+    make = functools.partial(evaluation.make_environment, run.config)
+    first = make()
+    policy, _ = evaluation.load_policy(run, first)
+    return Twins(make, policy, worlds_of(first, yaws, mirrored), run.config.action_repeat)

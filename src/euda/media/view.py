@@ -39,6 +39,11 @@ def _viser() -> Any:
     return viser
 
 
+def check_extra() -> None:
+    """Refuse to begin where viser is missing or of another version."""
+    _viser()
+
+
 def serve(port: int) -> Any:
     """A viser server for this machine alone; a port in use is refused."""
     viser = _viser()

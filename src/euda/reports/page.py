@@ -60,6 +60,7 @@ def build(report: Report, library: str = "") -> str:
         "choices": {"name": "choices", "content": plotly_figures.choices(table)} if table.choices else None,
         "certificates": page_tables.certificates(report.certificates),
         "videos": [(name, _data(path)) for name, path in report.videos],
+        "scenes": report.scenes,
         "missing": list(_missing(report)),
         "runs": list(_runs(report)),
         "version": report.version,
@@ -67,7 +68,7 @@ def build(report: Report, library: str = "") -> str:
         "stamp": report.stamp,
     }
     frame = {
-        "policy": _policy(script, library, bool(report.stamp)),
+        "policy": _policy(script, library, bool(report.stamp), bool(report.scenes)),
         "style": Markup(_asset("page.css")),
         "script": script,
         "library": Library(library) if library else Library(packed=_packed_plotly()),
@@ -99,16 +100,18 @@ def _packed_plotly() -> str:
 _SELF, _NONE = "'self'", "'none'"
 
 
-def _policy(script: str, library: str, is_served: bool) -> str:
+def _policy(script: str, library: str, is_served: bool, has_scenes: bool) -> str:
     """What the page may do: run these two scripts, style itself, show what is inside; load nothing.
 
     A file beside the page is allowed by its origin, which a browser calls `self` or `file:`, because it checks no hash
-    of files. Plotly sets styles as it draws.
+    of files; so are scenes, which may do nothing in their frames but run. Plotly sets styles as it draws.
     """
-    scripts = [_hash(script), f"{_SELF} file:" if library else _plotly_hash()]
+    beside = f"{_SELF} file:"
+    scripts = [_hash(script), beside if library else _plotly_hash()]
     return (
         f"default-src {_NONE}; script-src {' '.join(scripts)}; style-src 'unsafe-inline'; img-src data: blob:;"
-        f" media-src data:; connect-src {_SELF if is_served else _NONE}; base-uri {_NONE}; form-action {_NONE}"
+        f" media-src data:; frame-src {beside if has_scenes else _NONE};"
+        f" connect-src {_SELF if is_served else _NONE}; base-uri {_NONE}; form-action {_NONE}"
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from euda.errors import EudaError
-from euda.reports import certificates, matplotlib_figures, page, results_table
+from euda.reports import certificates, matplotlib_figures, page, results_table, scenes
 from euda.reports.labels import Source
 from euda.reports.results_table import Table
 from euda.reports.summary import Summary, summarise
@@ -76,6 +76,8 @@ class Report:
     """Whether the return of "steps to reach" is that of each task's data."""
     stamp: str = ""
     """Changes when there is something new; only for a page that is served."""
+    scenes: tuple[scenes.Scene, ...] = ()
+    """Policies that move, on pages beside this one."""
 
 
 def find(
@@ -97,10 +99,11 @@ def find(
     return Subject(found.title, (runs,), Study(found, runs), axes or found.axes, reach)
 
 
-def gather(subject: Subject, say: Say, with_certificates: bool = True) -> Report:
-    """Read everything."""
+def gather(subject: Subject, say: Say, with_certificates: bool = True, with_scenes: bool = False) -> Report:
+    """Read everything; scenes are recorded anew."""
     found = subject.table()
     videos, left_out = _videos(found.sources)
+    shown, unseen = scenes.of_runs(found.sources, say) if with_scenes else ([], [])
     provenance = _provenance(found.sources)
     return Report(
         title=subject.title,
@@ -111,10 +114,11 @@ def gather(subject: Subject, say: Say, with_certificates: bool = True) -> Report
         certificates=certificates.of_runs(found.sources, say) if with_certificates else [],
         videos=videos,
         provenance=provenance,
-        notes=[*left_out, *_strangers(subject.study)],
+        notes=[*left_out, *unseen, *_strangers(subject.study)],
         version=_version(),
         latest=_latest(provenance),
         has_default_goal=subject.reach is None,
+        scenes=tuple(shown),
     )
 
 
@@ -124,7 +128,7 @@ def write(report: Report, out: Path, library: Path | None = None) -> list[Path]:
     `library` is a file with plotly.js that several pages share; by default it is inside the page.
     """
     with atomic_files.readable_errors(out):
-        out.mkdir(parents=True, exist_ok=True)
+        (out / scenes.FOLDER if report.scenes else out).mkdir(parents=True, exist_ok=True)
     address = "" if library is None else Path(os.path.relpath(library, out)).as_posix()
     contents = {PAGE: page.build(report, address).encode()}
     drawn = {f"curves-{axis}": matplotlib_figures.learning_curves(report.table, axis) for axis in report.axes}
@@ -132,6 +136,7 @@ def write(report: Report, out: Path, library: Path | None = None) -> list[Path]:
         drawn["shares-chosen"] = chosen
     for name, figure in drawn.items():
         contents |= {f"{name}.{kind}": matplotlib_figures.render(figure, kind) for kind in matplotlib_figures.FORMATS}
+    contents |= {scene.file: scene.page for scene in report.scenes}
     contents[NUMBERS] = (json.dumps(report.summary.to_json(), indent=1, allow_nan=False) + "\n").encode()
     paths = {out / name: content for name, content in contents.items()}
     for path, content in paths.items():

@@ -229,6 +229,7 @@ def report(
     hours: bool = False,
     reach: float | None = None,
     certificates: bool = True,
+    scenes: bool = False,
     serve: bool = False,
     port: int = 8123,
 ) -> int:
@@ -241,6 +242,7 @@ def report(
         hours: Draw the curves against hours too.
         reach: The return of "steps to reach"; by default the study's, or halfway from untrained to the best.
         certificates: Test the symmetry of each robot in the simulator (a few seconds each, once).
+        scenes: With --out, show the first run of each method moving, with its turned and mirrored twins (extra `view`).
         serve: Serve the page on this machine only, and update it while a study runs.
         port: Of the server; 0 chooses a free one.
     """
@@ -249,8 +251,10 @@ def report(
     found = reports.find(subjects, runs, ("steps", "hours") if hours else (), reach)
     if out is None and not serve:
         raise EudaError("name the folder to write with --out, or look at it with --serve")
+    if scenes and out is None:
+        raise EudaError("--scenes are pages beside the report: name its folder with --out")
     if out is not None:
-        made = reports.gather(found, printing.complain, certificates)
+        made = reports.gather(found, printing.complain, certificates, scenes)
         for sentence in made.table.damaged:
             printing.complain(sentence)
         written = reports.write(made, out)

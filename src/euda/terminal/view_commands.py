@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from euda.errors import EudaError
 from euda.runs.robot_flags import is_model
@@ -67,32 +66,18 @@ def _twins(
     """What is shown, and its title."""
     process.prepare()
     from euda.media import twins
-
-    make, load, repeat, title = _subject(what, robot, env, reward)
-    first = make()
-    worlds = twins.worlds_of(first, yaws, mirror)
-    return title, twins.Twins(make, load(first), worlds, repeat)
-
-
-def _subject(
-    what: str, robot: str | None, env: str | None, reward: str | None
-) -> tuple[Callable[[], Any], Callable[[Any], Any], int, str]:
-    """How its environment is made, its policy found, for how many steps an action is held, and a title."""
     from euda.tasks.task_env import ModelEnv, make
 
     if is_model(what) and not Path(what).is_dir():
-        return functools.partial(ModelEnv, what), lambda made: None, 1, Path(what).name
+        return Path(what).name, twins.of_environment(functools.partial(ModelEnv, what), yaws, mirror)
     if what in table.TASKS:
-        return functools.partial(make, what), lambda made: None, 1, what
+        return what, twins.of_environment(functools.partial(make, what), yaws, mirror)
     if not Path(what).is_dir():
         named = ", ".join(table.TASKS)
         raise EudaError(f"view what? {what!r} is no folder of a run, no MJCF file and no task: tasks are {named}")
-    from euda.runs import evaluation
-
     run = load_run(Path(what), robot, env, reward)
-    made = functools.partial(evaluation.make_environment, run.config)
     title = f"{run.config.task}, {run.config.label}, seed {run.config.seed}"
-    return made, lambda first: evaluation.load_policy(run, first)[0], run.config.action_repeat, title
+    return title, twins.of_run(run, yaws, mirror)
 
 
 def _write(twins: Twins, out: Path, title: str, seconds: float, seed: int, apart: float) -> int:
