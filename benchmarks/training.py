@@ -91,6 +91,11 @@ def beside_before(task: str, core: int, rounds: int, before: Path) -> dict[str, 
     }
 
 
+def commit_of(checkout: Path) -> str:
+    command = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def versions(python: str) -> dict[str, str]:
     """Of the packages that matter, in the environment of an interpreter."""
     names = ("jax", "jaxlib", "numpy", "mujoco", "torch", "stable_baselines3", "sbx-rl", "flax", "optax")
@@ -172,9 +177,8 @@ def main() -> None:
         rows = [beside_before(task, cores[0], options.rounds, options.before.resolve()) for task in options.tasks]
         for row in rows:
             print({name: value for name, value in row.items() if name != "windows"})
-        commit = subprocess.run(["git", "-C", options.before, "rev-parse", "--short", "HEAD"], capture_output=True,
-                                text=True, check=True).stdout.strip()  # fmt: skip
-        figures = {"machine": recording.machine(), "before": commit, "window": WINDOW, "warm_up": WARM_UP}
+        commits = {"before": commit_of(options.before), "now": commit_of(_HERE)}
+        figures = {"machine": recording.machine(), **commits, "window": WINDOW, "warm_up": WARM_UP}
         recording.write(options.name, {**figures, "versions": versions(sys.executable), "tasks": rows})
         return
     os.sched_setaffinity(0, {cores[0]})  # the bound is measured by this process
