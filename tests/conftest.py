@@ -1,13 +1,11 @@
 """What holds for every test: this process keeps its cores, and what one test has compiled the next one reads."""
 
-import copy
-import functools
 import os
 import shutil
 import tempfile
 
+import compiled_once
 import hypothesis
-import mujoco
 import pytest
 
 from euda import operating_system
@@ -18,8 +16,8 @@ _OURS = "EUDA_TEST_COMPILED"  # set by the process that began the session, for t
 hypothesis.settings.register_profile("euda", deadline=None)  # the machine may have other work
 hypothesis.settings.load_profile("euda")
 SLOW = {
-    "test_agents", "test_api", "test_averaging", "test_bandit", "test_certificate", "test_cli",
-    "test_commands_training", "test_discovery", "test_documents", "test_environment", "test_exports",
+    "test_agents", "test_api", "test_averaging", "test_bandit", "test_certificate", "test_cli", "test_exports",
+    "test_base", "test_commands_training", "test_discovery", "test_documents", "test_environment", "test_examination",
     "test_group_augmentation", "test_invariance", "test_launch", "test_layout_action", "test_mend",
     "test_mounted_robots", "test_report", "test_results", "test_resume", "test_robots", "test_saved",
     "test_segnn", "test_study_robots", "test_symmetry_export", "test_training", "test_wheel",
@@ -42,26 +40,12 @@ _COMPILE_FAST = (
 """Compiling the updates of tiny networks took most of the time; so it takes a quarter. The same but for rounding."""
 
 
-_compile_model = mujoco.MjModel.from_xml_string
-
-
-@functools.lru_cache(maxsize=50)
-def _compiled_model(xml, assets):
-    return _compile_model(xml, dict(assets))
-
-
-def _model_from_xml_string(xml, assets=None):
-    """A model of its own, of a text that is compiled once: drawing dm_control's sky takes most of making a task."""
-    return copy.copy(_compiled_model(xml, frozenset((assets or {}).items())))
-
-
-mujoco.MjModel.from_xml_string = staticmethod(_model_from_xml_string)
-
-
 def pytest_configure(config):
     """One folder for all processes of a session, those that tests start included; JAX reads it when imported."""
     if _COMPILE_FAST not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_COMPILE_FAST}".strip()
+    compiled_once.install()
+    machine.use_one_thread()  # where all cores are busy, OpenBLAS's threads mostly wait for each other, spinning
     if _COMPILED not in os.environ:
         os.environ[_COMPILED] = os.environ[_OURS] = tempfile.mkdtemp(prefix="euda-compiled-")
         os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -65,9 +66,17 @@ def size(params: Params) -> int:
 def orthogonal(key: jax.Array, shape: tuple[int, int], gain: float = 1.0) -> npt.NDArray[np.float32]:
     """A matrix with orthonormal columns or rows (whichever are fewer), uniform among them, times `gain`."""
     tall = (max(shape), min(shape))
-    q, r = np.linalg.qr(np.asarray(jax.random.normal(key, tall)))
+    q, r = np.linalg.qr(_normal(key, tall))
     q = q * np.where(np.diag(r) < 0, -1, 1)
     return np.ascontiguousarray(gain * (q if shape == tall else q.T), np.float32)
+
+
+def _normal(key: jax.Array, shape: tuple[int, int]) -> npt.NDArray[np.float32]:
+    """`jax.random.normal`, whose numbers do not depend on how many are drawn, so that few sizes have to be compiled."""
+    count, drawn = math.prod(shape), 256
+    while drawn < count:
+        drawn *= 4
+    return np.asarray(jax.random.normal(key, (drawn,)))[:count].reshape(shape)
 
 
 def layer_norm(xp: Any, x: Any) -> Any:
