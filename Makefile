@@ -100,7 +100,7 @@ test-mjx: .venv-mjx/.on-top
 	@grep -v '^jax==\|^jaxlib==' $(<D)/lock.txt > $(<D)/constraints.txt
 	@$(<D)/bin/python $(INSTALL) --constraint $(<D)/constraints.txt --no-deps --ignore-installed mujoco
 	@$(<D)/bin/python $(INSTALL) --constraint $(<D)/constraints.txt $(MJX)
-	JAX_PLATFORMS=cpu $(<D)/bin/python -m pytest -q tests_mjx
+	JAX_PLATFORMS=cpu $(<D)/bin/python -m pytest -q -n $(WORKERS) tests_mjx
 
 # The other programs of benchmarks/training.py and time_to_return.py, apart from .venv because they need PyTorch.
 bench-peers: setup

@@ -1,6 +1,6 @@
 """Draw the README's animation: the same robot trained without symmetry and with it, side by side, at the same steps.
 
-    .venv/bin/python docs/animation.py --without RUN [RUN ...] --with RUN [RUN ...] [--out docs/pictures/learning.webp]
+    .venv/bin/python docs/animation.py --without docs/learning/limb --with docs/learning/canonical --seconds 6
 
 Each side takes one run, or one for each stage of training (policies after 20 000, 50 000 and 100 000 steps, say);
 stages follow each other. What is written on a frame comes from the runs.

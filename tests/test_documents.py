@@ -17,7 +17,7 @@ from documents import PAGES, ROOT, fenced, python_blocks
 from PIL import Image
 
 import euda.testing
-from euda.runs import plugins
+from euda.runs import plugins, run_folder
 from euda.terminal import cli
 
 FILE = re.compile(r"# src/(euda/[\w/]+)\.py\n")
@@ -176,6 +176,12 @@ def test_the_animation_shows_both_sides(tmp_path):
         assert (film.n_frames, film.size) == (5, (2 * animation.WIDTH + 4, animation.HEIGHT + 22))
     assert size == out.stat().st_size < animation.LARGEST
     assert animation.caption(runs[0], "without symmetry") == "without symmetry: 1 000 steps"
+
+
+def test_readme_says_of_the_animation_what_its_runs_say():
+    animation, readme = load("animation"), (ROOT / "README.md").read_text("utf-8")
+    for side, name in (("Without symmetry", "limb"), ("With symmetry", "canonical")):
+        assert animation.caption(run_folder.load(ROOT / "docs" / "learning" / name), side) in readme
 
 
 def test_reference_has_every_public_name():
