@@ -19,7 +19,7 @@ SLOW = {
     "test_agents", "test_api", "test_averaging", "test_bandit", "test_certificate", "test_cli", "test_exports",
     "test_base", "test_commands_training", "test_discovery", "test_documents", "test_environment", "test_examination",
     "test_group_augmentation", "test_invariance", "test_launch", "test_layout_action", "test_mend",
-    "test_mounted_robots", "test_report", "test_results", "test_resume", "test_robots", "test_saved",
+    "test_mounted_robots", "test_premise", "test_report", "test_results", "test_resume", "test_robots", "test_saved",
     "test_segnn", "test_study_robots", "test_symmetry_export", "test_training", "test_wheel",
 }  # fmt: skip
 """Modules whose tests train, certify, draw or start programs: `make quick` leaves them out."""
