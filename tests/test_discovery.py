@@ -10,7 +10,9 @@ from symmetric_robots import crane, drone, rower, star, tendon_arm
 from twins import error
 
 import euda
+from euda import symmetries
 from euda.errors import ModelError
+from euda.symmetry import discovery
 from euda.symmetry.images import NOWHERE
 from euda.symmetry.rotations import axial
 
@@ -269,3 +271,9 @@ def test_no_symmetry_at_all_names_the_nearest():
     assert group.order == 1
     assert "mirror" in group.nearest or "turn" in group.nearest
     assert "'" in group.nearest  # the part that does not fit, by its name
+
+
+def test_a_group_too_large_to_list_is_refused(monkeypatch):
+    monkeypatch.setattr(discovery, "LARGEST", 8)
+    with pytest.raises(ModelError, match="more than 8 symmetries: probably it is round"):
+        symmetries(star(5))

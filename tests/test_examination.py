@@ -13,6 +13,11 @@ import euda
 from euda.errors import EudaError
 from euda.symmetry.examination import examine
 from euda.symmetry.group import Group
+from euda.symmetry.judging.transformation import ElementImage
+from euda.symmetry.judging.trials import Trials
+from euda.symmetry.judging.twin import Twin
+from euda.symmetry.repair.acting import acting_states
+from euda.symmetry.repair.defects import defects
 from euda.terminal.cli import main
 
 EXACT = sorted(set(euda.TASKS) - {"humanoid_run", "humanoid_stand"})
@@ -230,6 +235,9 @@ SKEW = """<mujoco><worldbody><body name="trunk" pos="0 0 1"><freejoint/><geom na
         (["two.xml"], "2 robots"),
         (["walker_run", "--tolerance", "nan"], "tolerance must be a finite number of at least 0"),
         (["walker_run", "--states", "0"], "at least one state"),
+        (["walker_run", "--payload", "2"], "payload must be a finite number between 0 and 1"),
+        (["reacher_hard", "--payload", "0.1"], "payload 0.1 needs a robot that moves freely"),
+        (["skew.xml", "--payload", "0.1"], "--payload 0.1 is for tasks"),
         (["walker_run", "--elements", "1"], "--elements needs --mend FILE.xml"),
         (["walker_run", "--mend", "out.txt"], "ends in .xml"),
         (["walker_run", "--mend", "nowhere/out.xml"], "no folder 'nowhere'"),
@@ -252,3 +260,21 @@ def test_bad_input_is_one_sentence(arguments, said, tmp_path, monkeypatch, capsy
     assert said in error
     assert error.count("\n") == 1
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_eyes_of_the_quadruped_bear_weight_in_states_made_on_purpose(seed):
+    """Beside the trunk they touch the floor and bear nothing: then front and back agree to rounding."""
+    env = euda.make("quadruped_run")
+    group = euda.symmetries(env.model)
+    front_back = next(element for element in group if element.name == "mirror front-back")
+    named = defects(env.model, group)
+    twin = Twin(env)
+    trials = Trials(twin, 6, np.random.default_rng(seed), lambda *arguments: acting_states(
+        arguments[0], group, named, *arguments[1:]))  # fmt: skip
+    floor, eyes = env.model.geom("floor").id, [env.model.geom(name).id for name in ("eye_l", "eye_r")]
+    for eye in eyes:
+        pair = (min(floor, eye), max(floor, eye))
+        rows = [trial for trial, touched in zip(trials.trials, trials.touched, strict=True) if pair in touched.pairs]
+        tried = [dataclasses.replace(trial, transformations=(ElementImage(front_back),)) for trial in rows]
+        assert twin.compare(tried).dynamics.max() > 1e-3

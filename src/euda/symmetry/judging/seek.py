@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import mujoco
 import numpy as np
@@ -15,6 +15,7 @@ _FREE, _BALL, _SLIDE = int(_JOINT.mjJNT_FREE), int(_JOINT.mjJNT_BALL), int(_JOIN
 _PLANE = int(mujoco.mjtGeom.mjGEOM_PLANE)
 _ATTEMPTS = 8
 _FLOOR_ATTEMPTS = 30  # of contacts with a plane, for which the robot has to lie in the one right way
+_PRESSING_ATTEMPTS = 600  # of all contacts together that must pass a force on
 _ITERATIONS = 20
 _STRIDE = 0.5  # largest change of a joint in one iteration (m, rad)
 _DEPTH = 0.01  # of a contact that is sought, in mean sizes of the model's bodies
@@ -45,8 +46,11 @@ class Seeker:
         low, high = env.model.jnt_range[is_simple].T
         self._lowest, self._highest = low - _SLACK, high + _SLACK
 
-    def seek(self, touched: Iterable[Touched]) -> list[State]:
-        """States for the contacts and limits that are in none of `touched`; some may be impossible to find."""
+    def seek(self, touched: Iterable[Touched], pressing: Collection[int] = ()) -> list[State]:
+        """States for the contacts and limits that are in none of `touched`; some may be impossible to find.
+
+        Contacts of the geoms in `pressing` with a floor are sought one by one, so that they pass a force on.
+        """
         seen = Touched()
         for one in touched:
             seen |= one
@@ -54,18 +58,26 @@ class Seeker:
         pairs = [pair for pair in collidable_pairs(self._model) if pair not in seen.pairs]
         order = self._rng.permutation(len(pairs))[:_MOST]
         met: set[GeomPair] = set()
+        single = [pair for pair in pairs if self._is_floor(pair) and not set(pair).isdisjoint(pressing)]
         for pair in (pairs[int(index)] for index in order):
-            if pair not in met and self._bring_together(pair):
+            if pair in single and (found := self._pressing(pair, _PRESSING_ATTEMPTS // len(single))):
+                states += found
+            elif pair not in met and self._bring_together(pair, self._attempts(pair)):
                 met |= touched_now(self._env).pairs
-                states += [self._moving() for _ in range(_VELOCITIES)]
+                states += [self._moving(self._apart(pair)) for _ in range(_VELOCITIES)]
         return states + self._at_limits([limit for limit in all_limits(self._model) if limit not in seen.limits])
 
     # -- contacts --------------------------------------------------------------------------------------
 
-    def _bring_together(self, pair: GeomPair) -> bool:
+    def _is_floor(self, pair: GeomPair) -> bool:
+        return any(self._model.geom_type[geom] == _PLANE for geom in pair)
+
+    def _attempts(self, pair: GeomPair) -> int:
+        return _FLOOR_ATTEMPTS if self._is_floor(pair) else _ATTEMPTS
+
+    def _bring_together(self, pair: GeomPair, attempts: int) -> bool:
         """Leave the simulation in a state in which the two geoms just touch and nothing else overlaps deeply."""
-        is_floor = any(self._model.geom_type[geom] == _PLANE for geom in pair)
-        for _ in range(_FLOOR_ATTEMPTS if is_floor else _ATTEMPTS):
+        for _ in range(attempts):
             self._scatter()
             if self._approach(lambda: self._gap(pair), -_DEPTH * self._size, 0.9 * _DEPTH * self._size):
                 mujoco.mj_fwdPosition(self._model, self._data)
@@ -73,6 +85,29 @@ class Seeker:
                 if deepest > -_DEEPEST * self._size and pair in touched_now(self._env).pairs:
                     return True
         return False
+
+    def _pressing(self, pair: GeomPair, attempts: int) -> list[State]:
+        """A few states in which two geoms press on each other."""
+        states: list[State] = []
+        for _ in range(max(_FLOOR_ATTEMPTS, attempts)):
+            if len(states) < _VELOCITIES and self._bring_together(pair, 1):
+                state = self._moving(self._apart(pair))
+                states += [state] if self._presses(pair) else []
+        return states
+
+    def _presses(self, pair: GeomPair) -> bool:
+        """Whether two geoms that touch pass a force on; beside a trunk that lies deeper in the floor they may not."""
+        model, data, force = self._model, self._data, np.zeros(6)
+        mujoco.mj_forward(model, data)
+        for number in np.flatnonzero(np.isin(data.contact.geom, pair).all(axis=1)).tolist():
+            mujoco.mj_contactForce(model, data, number, force)
+            if force[0] > 0:
+                return True
+        return False
+
+    def _apart(self, pair: GeomPair) -> np.ndarray:
+        """How joints move [nv] when two geoms part."""
+        return self._gap(pair)[1]
 
     def _gap(self, pair: GeomPair) -> tuple[float, np.ndarray]:
         """Signed distance of two geoms and its gradient."""
@@ -177,10 +212,15 @@ class Seeker:
         place = self._data.qpos
         place[self._ranged] = np.minimum(np.maximum(place[self._ranged], self._lowest), self._highest)
 
-    def _moving(self) -> State:
-        """The present posture with random velocities, so that what touches slides; as a state to begin from."""
+    def _moving(self, apart: np.ndarray | None = None) -> State:
+        """The present posture with random velocities, so that what touches slides; as a state to begin from.
+
+        Velocities along `apart` [nv] are turned round: of two things that move apart, contact passes no force on.
+        """
         model, data = self._model, self._data
         data.qvel[:] = self._rng.standard_normal(model.nv)
+        if apart is not None and data.qvel @ apart > 0:
+            data.qvel *= -1.0
         data.qacc_warmstart[:] = 0.0
         mujoco.mj_step1(model, data)
         return self._env.get_state()

@@ -11,7 +11,7 @@ import numpy as np
 from euda.symmetry.element import Element
 from euda.symmetry.group import Group
 from euda.symmetry.judging.coverage import Touched
-from euda.symmetry.judging.trials import seek_missed
+from euda.symmetry.judging.seek import Seeker
 from euda.symmetry.repair.defects import Defect
 from euda.tasks.base_env import LimbEnv, State
 
@@ -32,7 +32,7 @@ def acting_states(
         dataclasses.replace(one, pairs=frozenset(pair for pair in one.pairs if not geoms & set(pair)))
         for one in touched
     ]
-    states = seek_missed(env, samples, unnamed, rng)
+    states = Seeker(env, samples, rng).seek(unnamed, pressing=geoms)
     for defect in defects:
         if defect.what == "range" and defect.origin.kind == mujoco.mjtObj.mjOBJ_JOINT:
             element = group.elements[defect.origin.elements[0]]
