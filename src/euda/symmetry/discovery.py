@@ -159,18 +159,23 @@ def _range_misfit(model: mujoco.MjModel, pose: Pose, joint: int, match: Match) -
 # -- a group of isometries -------------------------------------------------------------------------------
 
 
+def _refuse_too_many(matches: list[Match]) -> None:
+    if len(matches) > LARGEST:
+        raise ModelError(
+            f"the robot has more than {LARGEST} symmetries: probably it is round, so that turning it about its own axis"
+            " changes nothing; give it a shape whose symmetries can be listed"
+        )
+
+
 def _closed(tree: Tree, matches: list[Match]) -> list[Match]:
     """All products of the isometries found, made a group of exact isometries about one common centre."""
     matches = list(matches)
+    _refuse_too_many(matches)
     for second, first in _pairs(matches):
         product = _compose(tree, second, first)
         if not any(product.is_same(known) for known in matches):
             matches.append(product)
-            if len(matches) > LARGEST:
-                raise ModelError(
-                    f"the robot has more than {LARGEST} symmetries: probably it is round, so that turning it about its"
-                    " own axis changes nothing; give it a shape whose symmetries can be listed"
-                )
+            _refuse_too_many(matches)
     table = np.array([[_index(matches, _compose(tree, a, b)) for b in matches] for a in matches])
     matrices = np.stack([match.isometry.matrix for match in matches])
     for _ in range(4):  # averaging g h⁻¹ over the group makes a representation of what is nearly one
