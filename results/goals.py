@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import headlines  # beside this file
 import polars as pl
-import published  # beside this file
+import published
 
 from euda.reports import style
 from euda.reports.report import Report
@@ -31,36 +32,41 @@ GOALS = (
     Goal("hopper_hop", 100_000, 86),
     Goal("humanoid_stand", 500_000, 350),
 )
+ENOUGH = 5
+"""Seeds from which on a goal counts as reached or missed."""
 _HEADER = ("task", "at step", "goal", "mean", "of each seed", "minutes, median", "method", "best published")
 
 
 def table(reports: Iterable[Report]) -> str:
-    """A line for each goal; of several methods on the base the one with the highest mean."""
+    """A line for each goal: of the methods on the base, with its own settings, the best among those of most seeds."""
     frames = [_on_swift(found) for found in reports]
     rows = [_row(goal, frames) for goal in GOALS]
     return "\n".join(f"| {' | '.join(row)} |" for row in (_HEADER, ("---",) * len(_HEADER), *rows)) + "\n"
 
 
 def _on_swift(found: Report) -> pl.DataFrame:
-    """The evaluations of runs on the base; those with other settings have curves of their own name."""
-    runs = [source.config.identity for source in found.table.sources if source.config.base == bases.SWIFT]
+    """The evaluations of runs that learn as the base says: a goal is the base's, not that of a variant of it."""
+    configs = [source.config for source in found.table.sources]
+    runs = [config.identity for config in configs if config.base == bases.SWIFT and headlines.is_own(config)]
     return found.table.frame.filter(pl.col("identity").is_in(runs))
 
 
 def _row(goal: Goal, frames: list[pl.DataFrame]) -> tuple[str, ...]:
     step, others = style.thousands(goal.step), published.best(goal.task, goal.step)
-    best: tuple[float, pl.DataFrame] | None = None
+    best: tuple[int, float, pl.DataFrame] | None = None
     for frame in frames:
         there = frame.filter((pl.col("task") == goal.task) & (pl.col("step") == goal.step))
         for _, rows in there.group_by("curve"):
-            mean = float(rows["return_mean"].mean())  # type: ignore[arg-type]
-            if best is None or mean > best[0]:
-                best = mean, rows.sort("seed")
+            found = min(len(rows), ENOUGH), float(rows["return_mean"].mean())  # type: ignore[arg-type]
+            if best is None or found > best[:2]:
+                best = *found, rows.sort("seed")
     if best is None:
         return goal.task, step, f"{goal.goal:g}", "not run", "–", "–", "–", others
-    mean, rows = best
+    seeds, mean, rows = best
     each = ", ".join(f"{value:.0f}" for value in rows["return_mean"])
     minutes = 60 * float(rows["hours"].median())  # type: ignore[arg-type]
     reached = "reached" if mean >= goal.goal else "missed"
+    if seeds < ENOUGH:
+        reached = f"{seeds} of {ENOUGH} seeds"
     return (goal.task, step, f"{goal.goal:g}", f"{mean:.0f} ({reached})", each, f"{minutes:.1f}", rows["curve"][0],
             others)  # fmt: skip

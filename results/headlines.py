@@ -56,8 +56,13 @@ def table(reports: Iterable[Report]) -> str:
 
 def _column(config: RunConfig) -> str | None:
     """Where a run belongs; None if it is not its base's own, but for what is observed and done with symmetry."""
+    return COLUMNS.get((config.features, config.augmentation.name, config.frame)) if is_own(config) else None
+
+
+def is_own(config: RunConfig) -> bool:
+    """Whether a run learns as its base says, on the task as it is; only method, steps and evaluation may differ."""
     base = bases.find(config.base)
     parts = (config.learning, config.architecture, config.inputs, config.replay)
-    is_own = (config.agent, config.network) == (base.agent, base.network)
-    is_own &= all(part == base.of(type(part)) for part in parts)
-    return COLUMNS.get((config.features, config.augmentation.name, config.frame)) if is_own else None
+    is_base = (config.agent, config.network) == (base.agent, base.network)
+    is_task = (config.direction, config.targets, config.robot, config.action_repeat) == (None, None, None, 1)
+    return is_base and is_task and all(part == base.of(type(part)) for part in parts)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+import headlines  # beside this file
 import matplotlib as mpl
 import numpy as np
 import polars as pl
@@ -116,9 +117,4 @@ def _ours(reports: Iterable[Report]) -> dict[str, pl.DataFrame]:
 
 
 def _is_plain(config: RunConfig) -> bool:
-    """Whether nothing but the task, the seed and how often it is evaluated differs from the base."""
-    if config.base != bases.SWIFT or config.method not in PLAIN or config.robot is not None:
-        return False
-    base = bases.find(config.base)
-    own = (config.learning, config.architecture, config.inputs, config.replay)
-    return own == tuple(base.of(type(part)) for part in own) and config.targets is None and config.direction is None
+    return config.base == bases.SWIFT and config.method in PLAIN and headlines.is_own(config)

@@ -15,7 +15,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pydantic
 
@@ -29,6 +29,8 @@ from euda.symmetry.certificate import Certificate, certify
 from euda.tasks import table
 from euda.tasks.base_env import LimbEnv
 from euda.tasks.task_env import ModelEnv, TaskEnv
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +72,7 @@ def certificate_of(
     """
     key = key_of(config, features, states, yaws, fold)
     path = cache() / f"{key}.json"
-    if (kept := _read(path, key)) is not None:
+    if (kept := read(path, key, _SCHEMA)) is not None:
         return kept
     doing()
     found = Kept.of(certify(simulation(config, features), states=states, yaws=yaws, fold=fold))
@@ -124,13 +126,13 @@ def _text() -> str:
     return total.hexdigest()[:16]
 
 
-def _read(path: Path, key: str) -> Kept | None:
-    """What a file says, if it is a certificate for this key."""
+def read(path: Path, key: str, schema: pydantic.TypeAdapter[T]) -> T | None:
+    """What a file of the cache says, if it has that shape and was kept for this key."""
     with contextlib.suppress(EudaError, OSError, pydantic.ValidationError):
         if path.is_file():
             match atomic_files.read_json(path):
                 case {"key": str(found), **entries} if found == key:
-                    return _SCHEMA.validate_python(entries)
+                    return schema.validate_python(entries)
     return None
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 
 import pydantic
 
@@ -45,7 +44,7 @@ def _examined(config: RunConfig, doing: Callable[[], None]) -> Candidates:
     """What is known of the group of a run's robot, from the cache if it is there."""
     key = certificates.key_of(config, config.features, STATES, 1)
     path = certificates.cache() / f"group-{key}.json"
-    if (kept := _read(path, key)) is not None:
+    if (kept := certificates.read(path, key, _SCHEMA)) is not None:
         return kept
     doing()
     found = Candidates.of(examine(certificates.simulation(config, config.features), states=STATES))
@@ -53,16 +52,6 @@ def _examined(config: RunConfig, doing: Callable[[], None]) -> Candidates:
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.write_json(path, {"key": key, **dataclasses.asdict(found)})
     return found
-
-
-def _read(path: Path, key: str) -> Candidates | None:
-    """What a file says, if it has the shape of one and this key."""
-    with contextlib.suppress(EudaError, OSError, pydantic.ValidationError):
-        if path.is_file():
-            match atomic_files.read_json(path):
-                case {"key": str(found), **entries} if found == key:
-                    return _SCHEMA.validate_python(entries)
-    return None
 
 
 _SCHEMA = pydantic.TypeAdapter(Candidates)
