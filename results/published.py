@@ -76,9 +76,11 @@ def figure(reports: Iterable[Report]) -> Figure:
                 if one.task == task:
                     _draw_theirs(axes, one, colours[one.method])
             _draw_ours(axes, ours[task])
-            axes.set(
-                title=task, xlabel="thousand steps", ylabel="mean return", xlim=(0, FARTHEST / 1000), ylim=(0, 1000)
-            )
+            seeds = ours[task]["seed"].n_unique()
+            title = f"{task} (ours: {seeds} seed{'s' if seeds > 1 else ''})"
+            axes.set(title=title, xlabel="thousand steps", ylabel="mean return")
+            axes.set_xlim(0, FARTHEST / 1000)
+            axes.set_ylim(bottom=0)
         names = {"euda, base swift, one CPU core": "black", **colours}
         handles = [Line2D([], [], color=colour, label=name, linewidth=2.2 if colour == "black" else 1.2)
                    for name, colour in names.items()]  # fmt: skip
