@@ -32,8 +32,6 @@ GOALS = (
     Goal("hopper_hop", 100_000, 86),
     Goal("humanoid_stand", 500_000, 350),
 )
-ENOUGH = 5
-"""Seeds from which on a goal counts as reached or missed."""
 _HEADER = ("task", "at step", "goal", "mean", "of each seed", "minutes, median", "method", "best published")
 
 
@@ -57,7 +55,7 @@ def _row(goal: Goal, frames: list[pl.DataFrame]) -> tuple[str, ...]:
     for frame in frames:
         there = frame.filter((pl.col("task") == goal.task) & (pl.col("step") == goal.step))
         for _, rows in there.group_by("curve"):
-            found = min(len(rows), ENOUGH), float(rows["return_mean"].mean())  # type: ignore[arg-type]
+            found = min(len(rows), headlines.ENOUGH), float(rows["return_mean"].mean())  # type: ignore[arg-type]
             if best is None or found > best[:2]:
                 best = *found, rows.sort("seed")
     if best is None:
@@ -66,7 +64,7 @@ def _row(goal: Goal, frames: list[pl.DataFrame]) -> tuple[str, ...]:
     each = ", ".join(f"{value:.0f}" for value in rows["return_mean"])
     minutes = 60 * float(rows["hours"].median())  # type: ignore[arg-type]
     reached = "reached" if mean >= goal.goal else "missed"
-    if seeds < ENOUGH:
-        reached = f"{seeds} of {ENOUGH} seeds"
+    if seeds < headlines.ENOUGH:
+        reached = f"{seeds} of {headlines.ENOUGH} seeds"
     return (goal.task, step, f"{goal.goal:g}", f"{mean:.0f} ({reached})", each, f"{minutes:.1f}", rows["curve"][0],
             others)  # fmt: skip

@@ -11,14 +11,21 @@ from euda.reports.summary import Row
 from euda.runs import bases
 from euda.runs.config import RunConfig
 
-COLUMNS: dict[tuple[str, str, str], str] = {
-    ("joint", "none", "world"): "joint features",
-    ("limb", "none", "world"): "limb features",
-    ("joint", "rotate", "world"): "joint features, turned",
-    ("limb", "rotate", "world"): "limb features, turned",
-    ("limb", "none", "own"): "limb features, own frame",
+COLUMNS: dict[tuple[str, str, str, str], str] = {
+    ("joint", "none", "world", "yaw"): "joint features",
+    ("limb", "none", "world", "yaw"): "limb features",
+    ("joint", "rotate", "world", "yaw"): "joint, turned",
+    ("joint", "rotate", "world", "mirror"): "joint, mirrored",
+    ("limb", "rotate", "world", "yaw"): "limb, turned",
+    ("limb", "rotate", "world", "mirror"): "limb, mirrored",
+    ("limb", "rotate", "world", "all"): "limb, turned and mirrored",
+    ("limb", "none", "own", "yaw"): "limb, own frame",
+    ("limb", "rotate", "own", "mirror"): "limb, own frame, mirrored",
 }
-"""By features, augmentation and frame. A column without a number is left out."""
+"""By features, augmentation, frame and group. A column without a number is left out."""
+
+ENOUGH = 5
+"""Seeds from which on a mean counts as known."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +63,8 @@ def table(reports: Iterable[Report]) -> str:
 
 def _column(config: RunConfig) -> str | None:
     """Where a run belongs; None if it is not its base's own, but for what is observed and done with symmetry."""
-    return COLUMNS.get((config.features, config.augmentation.name, config.frame)) if is_own(config) else None
+    key = config.features, config.augmentation.name, config.frame, config.group
+    return COLUMNS.get(key) if is_own(config) else None
 
 
 def is_own(config: RunConfig) -> bool:
@@ -64,5 +72,6 @@ def is_own(config: RunConfig) -> bool:
     base = bases.find(config.base)
     parts = (config.learning, config.architecture, config.inputs, config.replay)
     is_base = (config.agent, config.network) == (base.agent, base.network)
-    is_task = (config.direction, config.targets, config.robot, config.action_repeat) == (None, None, None, 1)
+    task = config.direction, config.targets, config.robot, config.payload, config.action_repeat
+    is_task = task == (None, None, None, 0, 1)
     return is_base and is_task and all(part == base.of(type(part)) for part in parts)
