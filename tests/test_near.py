@@ -21,6 +21,7 @@ from euda.runs.marking import Marker
 from euda.runs.resolution import resolve
 from euda.runs.robot_config import of_file
 from euda.runs.robot_flags import RobotFlags
+from euda.symmetry.judging.states import visited_states
 from euda.symmetry.judging.transformation import ElementImage, Posture, WorldYaw
 from euda.symmetry.judging.twin import Trial, Twin
 from euda.tasks.payload import PLACE
@@ -186,6 +187,19 @@ def test_the_error_of_a_mirrored_transition_is_about_the_share_of_the_load(paylo
         _, reward, *_ = env.step(action)
         found.append(twin.follow(Trial(state, action, [mirror]), Posture.of(env.data), reward))
     assert low <= np.median(found) <= high
+
+
+def test_on_the_path_of_rollouts_the_median_error_is_the_share_of_the_load_and_less_in_posed_states():
+    """What docs/symmetry.md says of the states over which the median is taken."""
+    share, count = 0.1, 72
+    env, rng = euda.make("quadruped_run", payload=share), np.random.default_rng(0)
+    mirror = ElementImage(euda.symmetries(env.model).elements[1], turn_direction=False)
+    states = visited_states(env, count, rng)
+    trials = [Trial(state, rng.uniform(-1, 1, env.model.nu), [mirror]) for state in states]
+    errors = Twin(env).compare(trials).energy
+    rolled, posed = np.median(errors[: 2 * count // 3]), np.median(errors[2 * count // 3 :])
+    assert rolled == pytest.approx(share, rel=0.2)
+    assert posed < 0.9 * rolled
 
 
 def test_marks_follow_the_error():
