@@ -22,7 +22,7 @@ import pytest
 from euda.runs import run_folder
 
 HELPER = """
-    import json, os, signal, sys
+    import dataclasses, json, os, signal, sys
     from pathlib import Path
     from euda.runs import machine
     machine.use_one_thread()
@@ -35,7 +35,7 @@ HELPER = """
     from euda.runs.config import RunConfig
     from euda.runs.settings import EvaluationConfig
 
-    cache, jobs = sys.argv[1], json.loads(sys.argv[2])
+    cache, jobs, changes = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
     jax.config.update("jax_compilation_cache_dir", cache)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     CONFIG = RunConfig(
@@ -43,6 +43,7 @@ HELPER = """
         replay=ReplayConfig(capacity=120, batch_size=8, seed_steps=30), learning=DDPGConfig(exploration_steps=20),
         evaluation=EvaluationConfig(every=60, episodes=2), steps=260, episode_steps=45, checkpoint_every=40,
     )
+    CONFIG = dataclasses.replace(CONFIG, **changes)
 
     class Killer(Silent):
         \"\"\"Sends a signal at the n-th call of something.\"\"\"
@@ -76,10 +77,10 @@ HELPER = """
 """
 
 
-def attempt(cache: Path, jobs: Sequence[tuple[Path, str, int, int]]) -> list[int]:
-    """Exit codes of one child per job (folder, what to count, how many of it, signal)."""
+def attempt(cache: Path, jobs: Sequence[tuple[Path, str, int, int]], **changes: object) -> list[int]:
+    """Exit codes of one child per job (folder, what to count, how many of it, signal), with changed settings."""
     text = json.dumps([[str(folder), *rest] for folder, *rest in jobs])
-    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(HELPER), str(cache), text]
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(HELPER), str(cache), text, json.dumps(changes)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     return [int(line) for line in done.stdout.split()]
 
@@ -165,6 +166,25 @@ def test_a_damaged_checkpoint_is_said_and_the_run_ends_in_the_same_bytes(tmp_pat
     assert "checksum" in sentence
     assert attempt(cache, [(folder, "never", 0, 0)]) == [0]
     assert content(folder) == undisturbed
+
+
+MARKED = {
+    "clean": {"near": "clean"},  # yaws, which pyramidal cones break wherever something touches
+    "measured": {"task": "hopper3d_hop", "cone": "elliptic", "group": "mirror", "near": "measured", "payload": 0.2},
+}
+
+
+@pytest.mark.parametrize("near", MARKED)
+def test_a_run_with_marked_transitions_that_is_killed_ends_in_the_same_bytes(tmp_path, cache, near):
+    short = {"steps": 130, "episode_steps": 25, "checkpoint_every": 30, **MARKED[near]}
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    # In the middle of an episode, and inside a checkpoint's own writing; then to the end.
+    jobs = [(killed, "step", 47, signal.SIGKILL), (killed, "fsync", 3, signal.SIGKILL), (killed, "never", 0, 0)]
+    assert attempt(cache, [(undisturbed, "never", 0, 0), *jobs], **short) == [0, -9, -9, 0]
+    expected = content(undisturbed)
+    marks = expected["replay"]["mark.bin"]
+    assert 0 < sum(marks[:120]) < 120, "marks that are all alike would hide a lost one"
+    assert content(killed) == expected
 
 
 TERMINAL = """
