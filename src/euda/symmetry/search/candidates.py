@@ -94,7 +94,9 @@ def _from_landmarks(tree: Tree) -> Iterator[np.ndarray]:
         ]
         for i in range(len(points))
     ]
-    far = sorted((i for i in range(len(points)) if lengths[i] > near), key=lambda i: (len(classes[i]), -lengths[i]))
+    # Lengths are rounded: which of equal legs comes first must not depend on the last bit, which machines differ in.
+    rank = -np.round(lengths / tree.size, 6)
+    far = sorted((i for i in range(len(points)) if lengths[i] > near), key=lambda i: (len(classes[i]), rank[i]))
     if not far:
         return
     u = far[0]
