@@ -5,6 +5,7 @@ It takes a second or two and is kept, see `certificates`.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 
 from euda.errors import EudaError
@@ -18,6 +19,7 @@ SHOWN = 3
 """Untouched contacts that a run names at its beginning."""
 FOLDS = (4, 2)
 """Yaws in a turn, of which all may be exact where others are not: quarter turns, half turns."""
+_CAUSE = 240  # characters of a cause in the middle of a sentence
 INSIST = "insist with --trust-symmetry"
 Say = Callable[[str], None]
 
@@ -36,7 +38,7 @@ def check(config: RunConfig, say: Say, doing: Callable[[], None] = lambda: None,
         return
     if found is None:
         return
-    because = f": {found.causes[0]}" if found.causes else ""
+    because = f": {_brief(found.causes[0])}" if found.causes else ""
     if found.verdict == "broken" and NEAR[config.near].chance is None:
         raise EudaError(
             f"{config.task} does not have the symmetry that this run would learn from ({found.number}){because};"
@@ -56,7 +58,7 @@ def exact_yaws(config: RunConfig, say: Say, doing: Callable[[], None] = lambda: 
         found = premise_of(config, doing, fold)
         if found is None or found.verdict.startswith("exact"):
             break
-        because = f": {found.causes[0]}" if found.causes else ""
+        because = f": {_brief(found.causes[0])}" if found.causes else ""
         what = f"yaws by {360 // fold}°" if fold else "yaws"
         say(f"left out: {what} of {config.task} are {found.verdict}, not exact ({found.number}){because}")
     else:
@@ -76,6 +78,11 @@ def _subject(config: RunConfig) -> str:
     if config.robot is None:
         return config.task
     return config.robot.path or f"--env {config.robot.env}"
+
+
+def _brief(cause: str) -> str:
+    """A cause in the middle of a sentence: its beginning, if it names very many parts."""
+    return textwrap.shorten(cause, _CAUSE, placeholder=" … (all of it: euda certify)")
 
 
 def _some(names: tuple[str, ...]) -> str:

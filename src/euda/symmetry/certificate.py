@@ -73,7 +73,7 @@ class Certificate:
     """None where the simulation has no reward."""
     fields: dict[str, FieldErrors]
     causes: tuple[str, ...]
-    """Why it is not exact, a line of less than 120 characters each."""
+    """Why it is not exact, each in full."""
     model: str
     """Sixteen characters of the compiled model."""
     version: str

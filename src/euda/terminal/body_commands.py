@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from euda.errors import EudaError
 from euda.runs.robot_flags import AimFlags, RobotFlags
 from euda.schema import NotNegative, RowOf
-from euda.terminal import tables
+from euda.terminal import printing, tables
 from euda.terminal.flags import Argument
 
 if TYPE_CHECKING:
@@ -106,9 +106,11 @@ def certify(
     else:
         _print_certificate(certificate)
         if env is not None:
-            print(f"not compared: the reward of {certificate.task}, and what else it does in a step but simulate")
+            printing.statement(
+                f"not compared: the reward of {certificate.task}, and what else it does in a step but simulate"
+            )
         if any(cause.startswith("pyramidal") for cause in certificate.causes):
-            print(f"how: {_OWN_CONE if env is not None else '--cone elliptic, here and for euda train'}")
+            printing.statement(f"how: {_OWN_CONE if env is not None else '--cone elliptic, here and for euda train'}")
     return 0 if certificate.verdict.startswith("exact") or certificate.worst <= tolerance else 1
 
 
@@ -139,11 +141,11 @@ def _print_certificate(certificate: Certificate) -> None:
     from euda.symmetry.judging.suspects import listed
 
     c = certificate
-    print(
+    printing.statement(
         f"{c.task}, {c.features} features, {c.cone} cone: {c.states} states"
         f" ({c.states_with_contacts} with frictional contacts) and {c.sought} made on purpose, {c.yaws} yaws each"
     )
-    print(f"base: {c.case_explained}")
+    printing.statement(f"base: {c.case_explained}")
     parts = {"dynamics": ("", c.dynamics), **{f"  {name}": (errors.kind, errors) for name, errors in c.fields.items()}}
     if c.reward is not None:
         parts["reward"] = ("", c.reward)
@@ -156,10 +158,10 @@ def _print_certificate(certificate: Certificate) -> None:
     print(f"{of_change}: median {c.energy.median:.1e}, 90th percentile {c.energy.p90:.1e}")
     for what, share in (("contact pairs", c.coverage.contacts), ("limits", c.coverage.limits)):
         missed = f"; never: {listed(share.missed, 6)}" if share.missed else ""
-        print(f"{what} that acted: {share}{missed}")
+        printing.statement(f"{what} that acted: {share}{missed}")
     for cause in c.causes:
-        print(f"because: {cause}")
-    print(f"verdict: {c.summary}")
+        printing.statement(f"because: {cause}")
+    printing.statement(f"verdict: {c.summary}")
 
 
 def picture(

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,8 @@ from euda import lookup
 from euda.errors import EudaError
 from euda.runs.robot_flags import AimFlags
 from euda.schema import NotNegative, Share
-from euda.terminal import tables
+from euda.symmetry.judging.verdict import ORDER
+from euda.terminal import printing, tables
 from euda.terminal.body_commands import Features, Reward, Subject, find_environment
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def symmetry(
         print(json.dumps(examined.to_json() | extra, indent=2))
     else:
         _show(examined)
+        if after is None and any(defect.origin.quantity is not None for defect in examined.defects):
+            print("how: --mend FILE.xml writes a model in which each part is averaged with its images")
         if after is not None:
             print(f"wrote {mend}")
             _show(after)
@@ -189,24 +192,61 @@ def _chosen(examined: Examined, names: tuple[str, ...]) -> list[int]:
 
 
 def _show(examined: Examined) -> None:
-    print(
+    printing.statement(
         f"{examined.name}: {examined.group.order} elements, tried in {examined.states} states and {examined.sought}"
         f" made on purpose, {examined.coverage.contacts} contact pairs, {examined.coverage.limits} limits"
     )
     rows = [_row(number, one) for number, one in enumerate(examined.verdicts)]
     header = ("", "element", "verdict", "reward", "median", "90 %", "worst", "bodies", "joints", "actions")
     tables.show(header, rows, texts=4)
+    if any(not one.is_exact for one in examined.verdicts):
+        printing.statement(_ERRORS)
     for place, defect in enumerate(examined.defects[:_SHOWN]):
-        share = examined.blame.get(place)
-        explains = "" if share is None else f" (explains {100 * share.share:.0f} % of the error)"
-        print(f"differs: {defect.sentence}{explains}")
+        printing.statement(f"differs: {defect.sentence}{_explains(examined, place)}")
     if len(examined.defects) > _SHOWN:
         print(f"differs: and {len(examined.defects) - _SHOWN} more, see --json")
     for one in examined.verdicts:
         for fit in one.fits:
-            print(f"fitted: field {fit.field!r} under {one.element.name}: {fit.words}; {fit.reason}")
+            printing.statement(f"fitted: field {fit.field!r} under {one.element.name}: {fit.words}; {fit.reason}")
+    for names, cause in _shared_causes(examined.verdicts):
+        printing.statement(f"because ({names}): {cause}")
+    printing.statement(f"verdict: {_in_words(examined.verdicts)}")
+
+
+_ERRORS = (
+    "errors: of a step, as a share of its change of velocity; median and 90 % of visited states, worst of all states"
+)
+
+
+def _explains(examined: Examined, place: int) -> str:
+    """The share of the error that a defect explains; whose error, if there are several elements."""
+    share = examined.blame.get(place)
+    if share is None:
+        return ""
+    whose = examined.verdicts[examined.defects[place].origin.elements[0]].element.name
+    return f" (explains {100 * share.share:.0f} % of the error{f' of {whose}' if examined.group.order > 2 else ''})"
+
+
+def _shared_causes(verdicts: Sequence[ElementVerdict]) -> list[tuple[str, str]]:
+    """Each cause once, with the names of the elements that have it; the numbers are those of the first."""
+    found: dict[str, tuple[list[str], str]] = {}
+    for one in verdicts:
         for cause in one.causes:
-            print(f"because ({one.element.name}): {cause}")
+            found.setdefault(cause.partition("; ")[0], ([], cause))[0].append(one.element.name)
+    return [
+        (names[0] + (f"; also {', '.join(names[1:])}" if names[1:] else ""), cause) for names, cause in found.values()
+    ]
+
+
+def _in_words(verdicts: Sequence[ElementVerdict]) -> str:
+    """Which elements can be learned from, the nearest to exact first, and why others cannot."""
+    others = [one for one in verdicts if not one.element.is_identity]
+    words: dict[str, list[str]] = {verdict: [] for verdict in ORDER}
+    for one in others:
+        word = "trivial: nothing moves" if one.element.is_trivial else one.verdict
+        word = word if one.is_of_the_task or one.verdict == "broken" else "of the motion, not of the reward"
+        words.setdefault(word, []).append(one.element.name)
+    return "; ".join(f"{', '.join(names)} ({word})" for word, names in words.items() if names)
 
 
 def _row(number: int, one: ElementVerdict) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from euda.errors import SimulationError
 from euda.symmetry.judging.coverage import Touched, blamed_contacts
 from euda.symmetry.judging.joint_suspects import JOINT_SUSPECTS
 from euda.symmetry.judging.reach import differences
-from euda.symmetry.judging.suspects import LINE, WORLD_SUSPECTS, Suspect, mended, shortened
+from euda.symmetry.judging.suspects import WORLD_SUSPECTS, Suspect, mended
 from euda.symmetry.judging.twin import Comparison, Trial, Twin
 from euda.symmetry.judging.verdict import EXACT
 
@@ -133,7 +133,7 @@ def _without(twin: Twin, trials: Sequence[Trial], suspects: list[Suspect]) -> Co
 
 def of_field(name: str, finding: str) -> str:
     """A line about a field that does not follow its declaration."""
-    return shortened(f"field {name!r} {finding}", LINE)
+    return f"field {name!r} {finding}"
 
 
 def behaves_as(name: str, layout: Layout, result: Comparison, counts: np.ndarray) -> str:

@@ -18,8 +18,6 @@ from euda.body.robot import Robot
 from euda.symmetry.judging.coverage import collidable_pairs, is_iterative, pair_kind
 
 _PLANE = int(mujoco.mjtGeom.mjGEOM_PLANE)
-LINE = 119
-"""Characters of a cause at most."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,31 +41,14 @@ class Suspect:
     """What removes it from the simulation for a while, where the model has no switch for it."""
 
     def line(self, detail: str, effect: str, contacts: Sequence[str]) -> str:
-        """The finding in one line."""
-        if self.names_contacts and contacts:
-            kinds = ", ".join(contact.partition(" ")[0] for contact in contacts)
-            return fitted(self.name, [f"at {', '.join(contacts)}", f"at {kinds}"], effect, self.advice)
-        return fitted(self.name, [detail], effect, self.advice)
+        """The finding in full, however long: name and detail, what removing it does, and what to do."""
+        where = f"at {', '.join(contacts)}" if self.names_contacts and contacts else detail
+        return f"{self.name}: {where}; {effect}; {self.advice}"
 
 
-def fitted(name: str, details: Sequence[str], effect: str, advice: str) -> str:
-    """One line of at most `LINE` characters: the longest detail that fits, without the advice if it has to be."""
-    for tail in (f"; {effect}; {advice}", f"; {effect}"):
-        for detail in details:
-            if len(line := f"{name}: {detail}{tail}") <= LINE:
-                return line
-    tail = f"; {effect}"
-    return f"{name}: {shortened(details[-1], LINE - len(name) - 2 - len(tail))}{tail}"
-
-
-def shortened(text: str, length: int) -> str:
-    """The text, or its beginning and an ellipsis."""
-    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
-
-
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """Names, and how many more."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+def listed(names: Sequence[str], most: int | None = None) -> str:
+    """Names, all of them or so many and how many more."""
+    more = f" and {len(names) - most} more" if most is not None and len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 
 
@@ -162,7 +143,7 @@ def _obstacle_geoms(model: mujoco.MjModel) -> list[int]:
 
 def _obstacles(robot: Robot) -> str | None:
     names = [robot.model.geom(g).name or f"geom {g}" for g in _obstacle_geoms(robot.model)]
-    return f"{listed(names)} do not turn" if names else None
+    return f"{listed(names)} {'does' if len(names) == 1 else 'do'} not turn" if names else None
 
 
 def _remove_obstacles(robot: Robot) -> None:
@@ -184,7 +165,7 @@ def _iterative_kinds(model: mujoco.MjModel) -> list[str]:
 
 def _convex(robot: Robot) -> str | None:
     kinds = _iterative_kinds(robot.model)
-    return f"{listed(kinds)} are found by iteration" if kinds else None
+    return f"contacts of {listed(kinds)} are found by iteration" if kinds else None
 
 
 def _coarse_convex(robot: Robot) -> str | None:
