@@ -199,6 +199,35 @@ def test_a_star_is_averaged_over_its_whole_group():
         assert error(mended, element, states=2) < 1e-9
 
 
+@pytest.mark.parametrize("legs", [3, 5])
+def test_a_star_that_was_written_with_six_digits_is_mended_to_exactness(tmp_path, legs):
+    """Places, axes and the orientations of capsules are rounded, and the centre of the group with them."""
+    rounded = mujoco.MjModel.from_xml_string(mend.last_text(star(legs), tmp_path))
+    group = euda.symmetries(rounded)
+    assert 1e-9 < max(defect.error for defect in defects(rounded, group)) < 1e-4
+    whole = mend.mended(rounded, group, range(group.order))
+    after = euda.symmetries(whole)
+    assert after.order == 2 * legs
+    assert defects(whole, after) == ()
+    assert max(error(whole, element, states=2) for element in after) < 1e-9
+
+
+def test_boxes_that_are_turned_differently_are_averaged():
+    def turned(left: float, right: float) -> mujoco.MjModel:
+        load = f'<geom name="a" type="box" size=".05 .02 .01" pos=".1 .12 .1" euler="{left} 0 30" mass="0"/>'
+        load += f'<geom name="b" type="box" size=".02 .05 .01" pos=".1 -.12 .1" euler="{-right} 0 60" mass="0"/>'
+        return pony(load=load)
+
+    assert found(turned(0, 0)) == {}
+    skew = turned(0, 1)
+    assert {what for _, what in found(skew)} == {"shape"}
+    group = euda.symmetries(skew)
+    whole = mend.mended(skew, group, [1])
+    assert found(whole) == {}
+    moved = np.abs(whole.geom_quat - skew.geom_quat).max(axis=1)
+    assert set(np.flatnonzero(moved > 1e-6)) == {skew.geom("a").id, skew.geom("b").id}
+
+
 def test_a_subgroup_is_what_some_elements_generate():
     group = euda.symmetries(star(6))
     turns = [i for i, e in enumerate(group) if e.name == "turn by 60° about z"]

@@ -34,6 +34,7 @@ KINEMATICS = 0.05
 _MATTER = 0.5  # share of the robot's mass that may be in the wrong place
 _ASTRAY = 0.3  # share of the robot's size by which a centre of mass may be in the wrong place
 _MISFITS = 0.25  # shares of joints, actuators and geoms that may not fit their images, added up
+_CLEAN = 1e-4  # share of the robot's size within which the centre is the root's origin
 LARGEST = 120
 """More elements than any robot with finitely many symmetries has, the icosahedron's being 120."""
 _MIRROR = np.diag([1.0, -1.0, 1.0])
@@ -187,6 +188,8 @@ def _closed(tree: Tree, matches: list[Match]) -> list[Match]:
     matrices = np.where(np.abs(matrices - matrices.round()) < 1e-12, matrices.round() + 0.0, matrices)
     shifts = np.concatenate([match.isometry.shift for match in matches])
     centre = np.linalg.lstsq((np.eye(3) - matrices).reshape(-1, 3), shifts, rcond=1e-9)[0]
+    if tree.is_free and np.abs((np.eye(3) - matrices) @ centre).max() <= _CLEAN * tree.size:
+        centre = np.zeros(3)  # the root's origin: anchors that were written with few digits put it beside that
     isometries = [Isometry.about(matrix, centre) for matrix in matrices]
     return [tree.judge(isometry, match.bodies) for isometry, match in zip(isometries, matches, strict=True)]
 

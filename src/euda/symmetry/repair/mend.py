@@ -57,6 +57,7 @@ def with_numbers(model: mujoco.MjModel, numbers: Mapping[int, np.ndarray]) -> mu
     # MuJoCo skips frames that it knows to coincide; those of these bodies do not any more.
     result.body_sameframe[inertial] = 0
     result.geom_sameframe[inertial[model.geom_bodyid]] = 0
+    result.geom_sameframe[np.abs(result.geom_quat - model.geom_quat).max(axis=1, initial=0.0) > 0] = 0
     result.site_sameframe[inertial[model.site_bodyid]] = 0
     mujoco.mj_setConst(result, mujoco.MjData(result))
     return result

@@ -58,6 +58,21 @@ def inertia() -> tuple[Read, Write]:
     return read, write
 
 
+def geom_frames() -> tuple[Read, Write]:
+    """Orientations of geoms as matrices in the frames of their bodies, nine numbers each."""
+
+    def read(model: mujoco.MjModel) -> np.ndarray:
+        return np.array([matrix(q) for q in model.geom_quat]).reshape(-1, 9)
+
+    def write(model: mujoco.MjModel, values: np.ndarray) -> None:
+        before = read(model)
+        for geom in np.flatnonzero(np.abs(values - before).max(axis=1, initial=0.0) > 0):
+            left, _, right = np.linalg.svd(values[geom].reshape(3, 3))  # a mean of rotations is not quite one
+            mujoco.mju_mat2Quat(model.geom_quat[geom], (left @ right).ravel())
+
+    return read, write
+
+
 def springs() -> tuple[Read, Write]:
     """Where the springs of hinges and slides are at rest."""
 

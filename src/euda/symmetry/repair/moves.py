@@ -68,6 +68,39 @@ def geom_sizes(setting: Setting, values: np.ndarray) -> np.ndarray:
 
 
 _BOXED = {int(mujoco.mjtGeom.mjGEOM_BOX), int(mujoco.mjtGeom.mjGEOM_ELLIPSOID)}
+_ROUND = {int(mujoco.mjtGeom.mjGEOM_CAPSULE), int(mujoco.mjtGeom.mjGEOM_CYLINDER)}
+_ASKEW = 0.05  # rad by which an orientation may differ from that of the image and still be averaged with it
+
+
+def geom_frames(setting: Setting, values: np.ndarray) -> np.ndarray:
+    """Orientations of geoms in the frames of their bodies, as matrices of nine numbers.
+
+    A box looks the same in several frames, and a capsule in each that shares its axis: the one that is nearest to that
+    of the image is taken. What is far from it is another shape, and stays.
+    """
+    model, image = setting.model, setting.geoms[0]
+    result = values.copy()
+    for geom in np.flatnonzero(image != NOWHERE).tolist():
+        own = values[image[geom]].reshape(3, 3)
+        moved = setting.element.bodies.matrix[model.geom_bodyid[geom]] @ values[geom].reshape(3, 3)
+        kind = int(model.geom_type[geom])
+        turn = _about_axis(own, moved) if kind in _ROUND else _signed_axes(own, moved) if kind in _BOXED else None
+        is_near = turn is not None and np.abs(turn - own).max() < _ASKEW
+        result[geom] = (turn if is_near else own).ravel()
+    return result
+
+
+def _signed_axes(own: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """The axes of a moved frame, exchanged and reversed so that they are nearest to those of another."""
+    return moved @ (moved.T @ own).round()
+
+
+def _about_axis(own: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """A frame turned as little as possible, so that its last axis lies along that of another."""
+    axis = moved[:, 2] * np.sign(moved[:, 2] @ own[:, 2])
+    first = own[:, 0] - (own[:, 0] @ axis) * axis
+    first /= max(float(np.linalg.norm(first)), np.finfo(float).tiny)
+    return np.stack([first, np.cross(axis, first), axis], axis=1)
 
 
 def anchors(setting: Setting, values: np.ndarray) -> np.ndarray:

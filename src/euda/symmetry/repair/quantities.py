@@ -75,6 +75,7 @@ QUANTITIES: tuple[Quantity, ...] = (
              parts.when("tendon_stiffness")),
     Quantity("place", _G, *arrays.array("geom_pos"), moves.geom_points, _size, "m", parts.primitive, is_listed=False),
     Quantity("size", _G, *arrays.array("geom_size"), moves.geom_sizes, _size, "m", parts.primitive, is_listed=False),
+    Quantity("orientation", _G, *arrays.geom_frames(), moves.geom_frames, _unit, "", parts.primitive, is_listed=False),
     Quantity("friction", _G, *arrays.array("geom_friction"), moves.same, _own),
     Quantity("contact solref", _G, *arrays.array("geom_solref"), moves.same, _own),
     Quantity("contact solimp", _G, *arrays.array("geom_solimp"), moves.same, _own),
