@@ -77,6 +77,21 @@ def test_a_field_that_does_not_say_what_it_reads_is_fitted():
     assert wrong.verdicts[1].fields == {"angles": "broken"}
 
 
+def test_a_tilted_world_breaks_mirrors_as_it_breaks_yaws_and_is_blamed_alone():
+    """Its error is the same in every state, so it adds up; the load beside it explains less."""
+    tilted = STAR.replace("<worldbody>", '<option gravity="0 .3 -9.8" cone="elliptic"/><worldbody>')
+    examined = examine(mujoco.MjModel.from_xml_string(tilted), states=9)
+    mirror = of(examined, "mirror left-right")
+    assert mirror.verdict == "broken"
+    assert 1e-3 < mirror.median < 0.1
+    shares = {defect.what: examined.blame[i].share for i, defect in enumerate(examined.defects)}
+    assert shares["gravity"] > 0.9
+    assert 0 < shares["centre of mass"] < 0.5
+    assert of(examined, "turn by 180° about z").verdict == "near"  # in itself: the world stays
+    (sentence,) = (defect.sentence for defect in examined.defects if defect.what == "gravity")
+    assert sentence == "gravity is 0 0.3 -9.8 m/s², its image 0 -0.3 -9.8"
+
+
 def test_a_clean_sample_is_no_evidence():
     """The eyes have no image at the back; they seldom touch the floor, so states are made in which they do."""
     examined = quadruped()

@@ -177,10 +177,11 @@ def test_trivial_missing_and_broken_elements_are_refused_with_the_cause(tmp_path
         chosen("cheetah_run")
     skew = crawler().replace('pos="0 .14 0"', 'pos=".1 .14 0"')
     crawling = of_file(str(write(tmp_path, skew)), RobotFlags(reward="stand"), "limb", None)
-    with pytest.raises(EudaError, match="robot has no symmetry other than the yaws; the nearest is "):
+    with pytest.raises(EudaError, match="robot has no symmetry other than the yaws; the nearest is ") as refused:
         chosen(crawling.task, robot=crawling)
+    assert "insist" not in str(refused.value)  # there is nothing to insist on
     tilted = cart(tmp_path, 'gravity="0 6 -8"', ".1 0 .1")
-    with pytest.raises(EudaError, match=r"to learn from: mirror left-right is broken .*world has gravity 0 6 -8"):
+    with pytest.raises(EudaError, match=r"left-right is broken .*gravity is 0 6 -8 m/s².*insist with --trust"):
         chosen(tilted.task, robot=tilted)
     assert chosen(tilted.task, ("trust_symmetry", True), robot=tilted)[0] == ("mirror left-right",)
     out = tmp_path / "run"

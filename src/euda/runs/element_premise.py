@@ -32,9 +32,10 @@ def choose(
         return ()
     found = dataclasses.replace(_examined(config, doing), robot=config.task)
     near = NEAR[config.near]
-    instead = "see euda symmetry, use --group yaw, or " + ("another --near" if near.only_exact else insist)
+    insist = "another --near" if near.only_exact else insist
     trust = config.trust_symmetry or near.chance is not None
-    selection = found.select(instead, trust=trust, only_exact=near.only_exact)
+    instead = "see euda symmetry, use --group yaw"
+    selection = found.select(instead, insist=insist, trust=trust, only_exact=near.only_exact)
     for sentence in selection.said:
         say(sentence)
     return tuple(one.name for one in selection.elements)

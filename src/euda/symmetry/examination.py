@@ -34,7 +34,7 @@ from euda.symmetry.judging.verdict import EXACT, TOLERANCE, Rows, Verdict, judge
 from euda.symmetry.observations import underivable
 from euda.symmetry.repair.acting import acting_states
 from euda.symmetry.repair.blame import Blame, blame, instead, mended_but, worst_trials
-from euda.symmetry.repair.defects import FRAME, averaged, defects
+from euda.symmetry.repair.defects import DIRECTIONS, FRAME, averaged, defects
 from euda.symmetry.repair.mend import generated
 from euda.tasks.base_env import LimbEnv, State
 from euda.tasks.task_env import ModelEnv
@@ -99,7 +99,7 @@ class _Examination:
             tried, fits = self._fitted(tried)
             self.tried[place] = tried
             results.append(self.twin.compare(self._of(tried)))
-            verdicts.append(self._verdict(tried, results[-1], fits))
+            verdicts.append(self._verdict(place, results[-1], fits))
         shares: dict[int, Blame] = {}
         if self.defects and any(not one.is_exact for one in verdicts):
             self.progress("asking how much each difference explains")
@@ -133,14 +133,16 @@ class _Examination:
         kept = {name: one if one.follows else _untouched(one) for name, one in fits.items()}
         return dataclasses.replace(tried, element=with_fits(tried.element, kept)), tuple(fits.values())
 
-    def _verdict(self, tried: ElementImage, result: Comparison, fits: tuple[Fit, ...]) -> ElementVerdict:
+    def _verdict(self, place: int, result: Comparison, fits: tuple[Fit, ...]) -> ElementVerdict:
+        tried = self.tried[place]
         agrees = result.dynamics <= EXACT
         # A row that agrees to rounding may have moved so little that its error is no share of anything.
         energy = np.where(agrees, np.minimum(result.energy, result.dynamics), result.energy)
         iterative = self.trials.iterative(result)
         kept = ~iterative if (~iterative).any() else np.ones_like(iterative)
         rows = Rows((~result.is_sought)[kept], iterative[kept], np.ones(kept.sum(), bool))
-        dynamics = judge_dynamics(result.dynamics[kept], result.energy[kept], rows, is_directed=False).verdict
+        errors = result.dynamics[kept], result.energy[kept]
+        dynamics = judge_dynamics(*errors, rows, self._is_directed(place)).verdict
         if dynamics == "exact" and not agrees.all():
             dynamics = "exact but for iterative collisions" if self._exact_without_them(tried, result) else "near"
         fields = self._fields(result, kept, rows)
@@ -154,6 +156,10 @@ class _Examination:
             collisions=float(energy[iterative].max(initial=0.0)), fields=fields,
             reward=self._reward(result, kept, rows), fits=fits, causes=(),
         )  # fmt: skip
+
+    def _is_directed(self, place: int) -> bool:
+        """Whether the world has a direction that the element does not keep: then errors add up over an episode."""
+        return any(place + 1 in defect.origin.elements for defect in self.defects if defect.what in DIRECTIONS)
 
     def _exact_without_them(self, tried: ElementImage, result: Comparison) -> bool:
         """Whether the wrong rows agree once no collision is found by iteration."""

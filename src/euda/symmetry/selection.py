@@ -90,22 +90,24 @@ class Candidates:
         table = tuple(tuple(row) for row in found.group.table.tolist())
         return Candidates(found.name, elements, table, found.group.nearest)
 
-    def select(self, instead: str, *, trust: bool = False, only_exact: bool = False) -> Selection:
-        """The elements to use, or one sentence that says why there are none; `instead` says what else to do.
+    def select(self, instead: str, *, insist: str = "", trust: bool = False, only_exact: bool = False) -> Selection:
+        """The elements to use, or one sentence that says why there are none.
 
+        `instead` says what else to do, and `insist` how to use those that are refused, if there are any.
         `trust`: rather use elements that are broken than none. `only_exact`: none that are near.
         """
         places = [place for place, one in enumerate(self.elements) if place and not one.is_trivial]
         if not places:
             raise EudaError(f"{self._without_any()}; {instead}")
+        otherwise = f"{instead}, or {insist}" if insist else instead
         rewarded = [place for place in places if self.elements[place].is_of_the_task]
         rewarded = [place for place in rewarded if self.elements[place].is_exact or not only_exact]
         fit = self._closed([place for place in rewarded if self.elements[place].verdict != "broken"])
         chosen = fit or (self._closed(rewarded) if trust else [])
         if not chosen:
             reason = self.elements[places[0]].why_left_out(only_exact)
-            raise EudaError(f"{self.robot} has no mirror or exchange of limbs to learn from: {reason}; {instead}")
-        _refuse_underivable([self.elements[place] for place in chosen], instead)
+            raise EudaError(f"{self.robot} has no mirror or exchange of limbs to learn from: {reason}; {otherwise}")
+        _refuse_underivable([self.elements[place] for place in chosen], instead)  # no insisting: no rule is known
         return Selection(tuple(self.elements[place] for place in chosen), tuple(self._said(places, chosen, only_exact)))
 
     def _said(self, places: list[int], chosen: list[int], only_exact: bool) -> list[str]:

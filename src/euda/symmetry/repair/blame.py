@@ -17,7 +17,7 @@ from euda.errors import ModelError, SimulationError
 from euda.symmetry.group import Group
 from euda.symmetry.judging.transformation import ElementImage
 from euda.symmetry.judging.twin import Comparison, Trial, Twin
-from euda.symmetry.repair.defects import FIXED, NO_IMAGE, Defect, averaged
+from euda.symmetry.repair.defects import DIRECTIONS, FIXED, NO_IMAGE, Defect, averaged
 from euda.symmetry.repair.mend import generated, with_numbers
 from euda.symmetry.repair.quantities import QUANTITIES
 
@@ -78,8 +78,8 @@ def mended_but(
     for defect in defects:
         if defect.what in (NO_IMAGE, FIXED) and defect is not kept:
             result.geom_contype[defect.origin.index] = result.geom_conaffinity[defect.origin.index] = 0
-        if defect.what == "gravity" and defect is not kept:
-            result.opt.gravity[:2] = 0.0
+        if defect.what in DIRECTIONS and defect is not kept:
+            getattr(result.opt, defect.what)[:2] = 0.0
     return result
 
 
@@ -102,6 +102,7 @@ def instead(twin: Twin, other: mujoco.MjModel, trials: Sequence[Trial]) -> Itera
     A state holds where targets are, and with them the places and sizes of everything: those follow the other model.
     """
     model, changed = twin.env.model, dict[str, np.ndarray]()
+    directions = {name: getattr(model.opt, name).copy() for name in DIRECTIONS}
     for name in dir(model):
         mine, its = getattr(model, name), getattr(other, name)
         if isinstance(mine, np.ndarray) and mine.flags.writeable and not np.array_equal(mine, its):
@@ -114,7 +115,11 @@ def instead(twin: Twin, other: mujoco.MjModel, trials: Sequence[Trial]) -> Itera
     try:
         for name in changed:
             getattr(model, name)[:] = getattr(other, name)
+        for name in directions:
+            setattr(model.opt, name, getattr(other.opt, name))
         yield Twin(twin.env), there
     finally:
         for name, values in changed.items():
             getattr(model, name)[:] = values
+        for name, values in directions.items():
+            setattr(model.opt, name, values)

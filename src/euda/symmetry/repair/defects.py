@@ -20,6 +20,9 @@ from euda.symmetry.search.shapes import colliding, distance
 ROUNDING = 1e-9
 """Differences below this, relative to what they are compared with, are rounding."""
 NO_IMAGE, FIXED, FRAME = "no image", "fixed to the world", "frame origin"
+GRAVITY, WIND = "gravity", "wind"
+DIRECTIONS = (GRAVITY, WIND)
+"""What gives the whole world a direction: it acts in every state."""
 _GEOM = mujoco.mjtObj.mjOBJ_GEOM
 
 
@@ -137,13 +140,15 @@ def _kept(element: Element) -> str:
 def _world(setting: Setting, number: int) -> list[Defect]:
     """Gravity and wind that the element does not keep."""
     result, options = [], setting.model.opt
-    for what, value in (("gravity", options.gravity), ("wind", options.wind)):
+    blows = options.density > 0 or options.viscosity > 0
+    for what, value in ((GRAVITY, options.gravity), *([(WIND, options.wind)] if blows else [])):
         moved, scale = setting.element.world @ value, float(np.abs(value).max())
         gap = float(np.abs(moved - value).max())
         if gap > ROUNDING * scale:
             numbers = tuple(value.tolist()), tuple(value.tolist()), tuple(moved.tolist())
             origin = Origin((number,), _kept(setting.element), None, mujoco.mjtObj.mjOBJ_BODY, 0)
-            result.append(Defect("world", "world", what, *numbers, gap / scale, "", origin))
+            unit = {GRAVITY: "m/s²", WIND: "m/s"}[what]
+            result.append(Defect("world", "world", what, *numbers, gap / scale, unit, origin))
     return result
 
 
@@ -249,6 +254,8 @@ def _sentence(defect: Defect) -> str:
     if not defect.image:
         reason = "is fixed to the world" if defect.what == FIXED else "collides and has no image"
         return f"{defect.part} {reason}"
+    if defect.what in DIRECTIONS:
+        return f"{defect.what} is {_text(defect.value, ' ')}{unit}, its image {_text(defect.expected, ' ')}"
     pair = f"of {defect.part} and of its image {defect.image}" if not own else f"of {defect.part} and of its own image"
     if defect.what == "shape":
         return f"the surfaces {pair} are up to {1000 * defect.expected[0]:.3g} mm apart"
