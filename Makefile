@@ -85,10 +85,23 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 EXTRAS := 'stable-baselines3==2.9.2' 'sbx-rl==0.28.0' 'torchrl==0.14.1' 'tensordict==0.14.3' 'minari==0.5.4' 'h5py>=3.11,<4' \
   'rsl-rl-lib==5.4.2' 'ray>=2.40,<3' 'playwright>=1.50,<2' 'onnx>=1.17,<2' 'onnxruntime>=1.20,<2' 'viser>=1.1,<2'
 
-test-extras: .venv-extras/.on-top
-	@grep -v '^rich==\|^websockets==' $(<D)/lock.txt > $(<D)/constraints.txt
-	@$(<D)/bin/python $(INSTALL) --constraint $(<D)/constraints.txt torch==2.13.0
-	@$(<D)/bin/python $(INSTALL) --constraint $(<D)/constraints.txt torch==2.13.0 $(EXTRAS)
+TORCH := 'torch==2.13.0'
+
+# What is installed depends on the versions named here and on nothing else in this file, so they are written to a file
+# that changes only if they do, and a stamp depends on that: a second run installs nothing.
+.venv-extras/.wanted: WANTED = $(TORCH) $(EXTRAS)
+.venv-mjx/.wanted: WANTED = $(MJX)
+.venv-extras/.wanted .venv-mjx/.wanted: %/.wanted: %/.on-top FORCE
+	@printf '%s\n' $(WANTED) | cmp -s - $@ || printf '%s\n' $(WANTED) > $@
+FORCE:
+
+.venv-extras/.installed: .venv-extras/.wanted
+	@grep -v '^rich==\|^websockets==' $(@D)/lock.txt > $(@D)/constraints.txt
+	@$(@D)/bin/python $(INSTALL) --constraint $(@D)/constraints.txt $(TORCH)
+	@$(@D)/bin/python $(INSTALL) --constraint $(@D)/constraints.txt $(TORCH) $(EXTRAS)
+	@touch $@
+
+test-extras: .venv-extras/.installed
 	@.ci/system-packages chromium
 	JAX_PLATFORMS=cpu $(<D)/bin/python -m pytest -q tests_extras
 
@@ -96,10 +109,13 @@ test-extras: .venv-extras/.on-top
 # because MJX is a part of that package.
 MJX := 'jax==0.9.2' 'jaxlib==0.9.2' 'mujoco-mjx==3.17.0' 'playground==0.2.0' 'brax==0.14.2'
 
-test-mjx: .venv-mjx/.on-top
-	@grep -v '^jax==\|^jaxlib==' $(<D)/lock.txt > $(<D)/constraints.txt
-	@$(<D)/bin/python $(INSTALL) --constraint $(<D)/constraints.txt --no-deps --ignore-installed mujoco
-	@$(<D)/bin/python $(INSTALL) --constraint $(<D)/constraints.txt $(MJX)
+.venv-mjx/.installed: .venv-mjx/.wanted
+	@grep -v '^jax==\|^jaxlib==' $(@D)/lock.txt > $(@D)/constraints.txt
+	@$(@D)/bin/python $(INSTALL) --constraint $(@D)/constraints.txt --no-deps --ignore-installed mujoco
+	@$(@D)/bin/python $(INSTALL) --constraint $(@D)/constraints.txt $(MJX)
+	@touch $@
+
+test-mjx: .venv-mjx/.installed
 	JAX_PLATFORMS=cpu $(<D)/bin/python -m pytest -q -n $(WORKERS) tests_mjx
 
 # The other programs of benchmarks/training.py and time_to_return.py, apart from .venv because they need PyTorch.

@@ -189,3 +189,33 @@ def test_system_packages_are_installed_only_where_they_are_missing(tmp_path, ins
     log = tmp_path / "asked"
     assert (log.read_text().splitlines() if log.exists() else []) == asked
     assert ("yourself" in done.stderr) == (user != 0)
+
+
+@pytest.mark.parametrize(("target", "folder"), [("test-mjx", ".venv-mjx"), ("test-extras", ".venv-extras")])
+def test_extras_are_installed_only_when_their_versions_change(tmp_path, target, folder):
+    """With stand-ins for Python that keep what they are asked for, in environments that are there already."""
+    asked, makefile = tmp_path / "asked", (ROOT / "Makefile").read_text("utf-8")
+    programs = {f"{folder}/bin/python": f'echo "$@" >> {asked}', ".ci/system-packages": ""}
+    for name, text in programs.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / folder / "lock.txt").write_text("numpy==2.0.0\n")
+    for place, name in enumerate(
+        ["requirements.lock", "pyproject.toml", ".venv/.installed-lock", ".venv/.installed-euda", f"{folder}/.on-top"]
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (place, place))  # each newer than what it is made of
+
+    def installs(text: str) -> int:
+        asked.unlink(missing_ok=True)
+        (tmp_path / "Makefile").write_text(text)
+        subprocess.run(["make", target], cwd=tmp_path, capture_output=True, check=True)
+        return sum("-m pip install" in line for line in asked.read_text().splitlines())
+
+    assert installs(makefile) == 2
+    assert installs(makefile) == 0
+    assert installs(f"{makefile}\n# a remark\n") == 0
+    version = {"test-mjx": "brax==0.14.2", "test-extras": "minari==0.5.4"}[target]
+    assert installs(makefile.replace(version, f"{version}.post1")) == 2
