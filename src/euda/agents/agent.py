@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,7 @@ from euda.agents.named_arrays import fill, fill_flat, flatten
 from euda.agents.networks import Network
 from euda.agents.noise import Noise
 from euda.agents.normaliser import Moments
+from euda.agents.packing import Packed, Packing
 from euda.agents.settings import LearningConfig
 from euda.replay.augmentation import Augmentation, unchanged
 from euda.replay.buffer import Batch, Transition
@@ -74,12 +75,23 @@ class Algorithm(Protocol):
         ...
 
 
+class _Compiled(NamedTuple):
+    """An update compiled, and which of the packed arrays it takes and gives back."""
+
+    donated: list[int]
+    kept: list[int]
+    changed: list[int]
+    run: Callable[..., Any]
+    """(arrays donated, arrays kept, batch, key, clock) → (arrays changed, scalars)."""
+
+
 class Program:
     """An algorithm with an augmentation and inputs in front, compiled once for each combination of parts."""
 
     def __init__(self, algorithm: Algorithm, augment: Augmentation = unchanged, inputs: Inputs = AS_THEY_ARE) -> None:
         self.algorithm, self.augment, self.inputs = algorithm, augment, inputs
-        self._compiled: dict[Due, tuple[tuple[str, ...], Callable[..., Any]]] = {}
+        self._compiled: dict[Due, _Compiled] = {}
+        self._packing: Packing | None = None
         self.forward = jax.jit(algorithm.actor.apply)
 
     def learn(self, state: State, batch: Batch, key: jax.Array, clock: Any, *, due: Due) -> Any:
@@ -101,28 +113,43 @@ class Program:
         network, observation = self.algorithm.actor, np.zeros(self.algorithm.features, np.float32)
         return network.apply_numpy(network.initialise(jax.random.key(0)), observation) is not None
 
-    def __call__(
-        self, state: State, batch: Batch, key: jax.Array, clock: Any, due: Due
-    ) -> tuple[dict[str, Any], Metrics]:
+    def __call__(self, state: Packed, batch: Batch, key: jax.Array, clock: Any, due: Due) -> tuple[Packed, Metrics]:
         """The state after one update, and its scalars."""
         if due not in self._compiled:
             self._compiled[due] = self._compile(state, batch, key, clock, due)
-        donate, compiled = self._compiled[due]
-        donated = {name: state[name] for name in donate}
-        kept = {name: value for name, value in state.items() if name not in donated}
-        changes, metrics = compiled(donated, kept, batch, key, clock)
-        return {**state, **changes}, metrics
+        parts, arrays = self._compiled[due], list(state.arrays)
+        donated, kept = [arrays[i] for i in parts.donated], [arrays[i] for i in parts.kept]
+        changes, metrics = parts.run(donated, kept, batch, key, clock)
+        for i, array in zip(parts.changed, changes, strict=True):
+            arrays[i] = array
+        return Packed(state.packing, arrays), metrics
 
-    def _compile(
-        self, state: State, batch: Batch, key: jax.Array, clock: Any, due: Due
-    ) -> tuple[tuple[str, ...], Callable[..., Any]]:
+    def packed(self, state: State) -> Packed:
+        """The state in the few arrays that an update takes."""
+        if isinstance(state, Packed):
+            return state
+        if self._packing is None:
+            self._packing = Packing(state, apart=(_ACTOR, _STATISTICS))
+        return Packed.of(self._packing, state)
+
+    def _compile(self, state: Packed, batch: Batch, key: jax.Array, clock: Any, due: Due) -> _Compiled:
+        packing = state.packing
         learn = jax.jit(functools.partial(self.learn, due=due))  # traced once for both calls of it here
-        changes, _ = jax.eval_shape(learn, state, batch, key, clock)
+        changes, _ = jax.eval_shape(
+            lambda arrays, *rest: learn(packing.unpack(arrays), *rest), state.arrays, batch, key, clock
+        )
+        changed = packing.holding(changes)
+        donated = [i for i in changed if i not in packing.holding([_ACTOR])]
+        kept = [i for i in range(len(state.arrays)) if i not in donated]
 
-        def donating(donated: State, kept: State, *rest: Any) -> Any:
-            return learn({**donated, **kept}, *rest)
+        def run(of_donated: Sequence[Any], of_kept: Sequence[Any], *rest: Any) -> Any:
+            arrays = dict(zip((*donated, *kept), (*of_donated, *of_kept), strict=True))
+            before = packing.unpack(arrays)
+            changes, metrics = learn(before, *rest)
+            after = packing.pack(jnp, {**before, **changes})
+            return [after[i] for i in changed], metrics
 
-        return tuple(sorted(set(changes) - {_ACTOR})), jax.jit(donating, donate_argnums=0)
+        return _Compiled(donated, kept, changed, jax.jit(run, donate_argnums=0))
 
 
 @functools.lru_cache(maxsize=16)
@@ -211,7 +238,9 @@ class Agent:
         config = self.program.algorithm.config
         due = (self.updates % config.actor_every == 0, self.updates % config.target_every == 0)
         clock = np.array((step, self.updates), np.int32)
-        state = self.state if self.moments is None else {**self.state, **_statistics(self.program.inputs, self.moments)}
+        state = self.program.packed(self.state)
+        if (statistics := self.program.inputs.statistics(self.moments)) is not None:
+            state = state.with_whole(_STATISTICS, statistics)
         state, metrics = self.program(state, batch, self.key, clock, due)
         agent = Agent(self.program, state, self.key, self.updates + 1, self.moments)
         return (agent if due[0] else self._with_policy(agent)), metrics

@@ -81,8 +81,9 @@ def _normal(key: jax.Array, shape: tuple[int, int]) -> npt.NDArray[np.float32]:
 
 def layer_norm(xp: Any, x: Any) -> Any:
     """Each row of x [..., n] brought to mean 0 and deviation 1, without a learnt scale."""
-    centred = x - xp.mean(x, axis=-1, keepdims=True)
-    return centred / xp.sqrt(xp.mean(centred * centred, axis=-1, keepdims=True) + 1e-5)
+    size = x.shape[-1]  # sums are divided by hand: NumPy's `mean` takes twice as long for one row
+    centred = x - x.sum(axis=-1, keepdims=True) / size
+    return centred / xp.sqrt((centred * centred).sum(axis=-1, keepdims=True) / size + 1e-5)
 
 
 class Dense(NamedTuple):
