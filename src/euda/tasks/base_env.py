@@ -163,7 +163,7 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             if self.substeps > 1:
                 mujoco.mj_step(self.model, self.data, self.substeps - 1)
         mujoco.mj_step1(self.model, self.data)
-        if self._warnings.any():
+        if np.count_nonzero(self._warnings):  # a third of the time of `any`
             self._refuse_warnings()
 
     def _refuse_warnings(self) -> None:

@@ -113,11 +113,11 @@ def humanoid(speed: float) -> MakeReward:
         def reward(xp: Any, scene: Scene) -> Any:
             standing = tolerance(xp, scene.data.xpos[head, 2], (1.4, np.inf), 0.35)
             upright = tolerance(xp, _upright(scene, torso), (0.9, np.inf), 1.9, "linear", 0.0)
-            small_control = tolerance(xp, scene.data.ctrl, (0.0, 0.0), 1.0, "quadratic", 0.0)
+            small_control = tolerance(xp, scene.data.ctrl, None, 1.0, "quadratic", 0.0)
             common = (4 + _mean(small_control)) / 5 * (standing * upright)
             horizontal = scene.data.sensordata[velocity][:2]
             if speed == 0:
-                return common * _mean(tolerance(xp, horizontal, (0.0, 0.0), 2.0))
+                return common * _mean(tolerance(xp, horizontal, None, 2.0))
             move = tolerance(xp, _length(xp, horizontal), (speed, np.inf), speed, "linear", 0.0)
             return common * ((5 * move + 1) / 6)
 
@@ -152,14 +152,16 @@ def _upright(scene: Scene, body: int) -> Any:
 def tolerance(
     xp: Any,
     x: Any,
-    bounds: tuple[float, Any] = (0.0, 0.0),
+    bounds: tuple[float, Any] | None = None,
     margin: float = 0.0,
     sigmoid: str = "gaussian",
     value_at_margin: float = 0.1,
 ) -> Any:
-    """dm_control's `tolerance`: 1 within the bounds, falling to `value_at_margin` at a distance of `margin`."""
-    lower, upper = bounds
-    distance = _larger(xp, _larger(xp, lower - x, x - upper), 0.0)
+    """dm_control's `tolerance`: 1 within the bounds, falling to `value_at_margin` at a distance of `margin`.
+
+    Without bounds only 0 is within.
+    """
+    distance = abs(x) if bounds is None else _larger(xp, _larger(xp, bounds[0] - x, x - bounds[1]), 0.0)
     if margin == 0:
         return 1.0 - (distance > 0)
     return _SIGMOIDS[sigmoid](xp, distance / margin, value_at_margin)
