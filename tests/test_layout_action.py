@@ -1,6 +1,7 @@
 """What elements do to observations and actions: from what each entry reads, against what the simulator observes."""
 
 import functools
+import types
 
 import hypothesis.strategies as st
 import jax.numpy as jnp
@@ -169,6 +170,37 @@ def test_bad_actions_are_refused(bad):
 
 
 # -- fields that say nothing -----------------------------------------------------------------------------
+
+
+def test_the_image_of_a_sensor_may_be_another_field():
+    """As --sensors gives every sensor a field of its own: the left foot's becomes the right foot's."""
+    model = rower()
+    mirror, data = euda.symmetries(model).elements[1], mujoco.MjData(model)
+    robot = describe(model, data, allow_loops=True)
+
+    def watched(*fields: tuple[str, ...]):
+        senses = Senses(sensory=tuple(read("_".join(names), *names) for names in fields))
+        return observer(robot, "limb", senses)
+
+    names = ["left_force", "right_torque", "right_force", "gyro", "left_torque", "left_quat", "right_quat"]
+    apart, together = watched(*((name,) for name in names)), watched(("left_force", "right_force"))
+    data.qvel[:] = np.random.default_rng(0).standard_normal(model.nv)
+    mujoco.mj_forward(model, data)
+    original, both = apart.observe_exactly(), together.observe_exactly()
+    scene = types.SimpleNamespace(model=model, data=data, target=None, direction=None)
+    mirror.apply(scene)
+    mujoco.mj_forward(model, data)
+    np.testing.assert_allclose(apart.layout.act(mirror, original), apart.observe_exactly(), atol=1e-8)
+    np.testing.assert_allclose(apart.layout.act(mirror, apart.layout.act(mirror, original)), original, atol=1e-9)
+    np.testing.assert_allclose(together.layout.act(mirror, both), together.observe_exactly(), atol=1e-8)
+    for fields, strange in (
+        ([("left_force",)], "left_force"),
+        ([("left_force",), ("left_force", "right_force")], "left_force"),  # which holds its own image
+    ):
+        layout = watched(*fields).layout
+        assert set(underivable(mirror, layout)) == {strange}
+        with pytest.raises(LayoutError, match="nothing reads its image, sensor"):
+            layout.act(mirror, np.zeros(layout.dim))
 
 
 def test_a_field_that_says_nothing_is_named_and_fitted():

@@ -46,7 +46,11 @@ def fit(element: Element, layout: Layout, originals: np.ndarray, images: np.ndar
     reasons = underivable(element, layout)
     widest = max((layout.field(name).dim for name in reasons), default=0)
     if len(originals) < 2 * (widest + 1):
-        raise LayoutError(f"to fit a field of {widest} numbers takes at least {2 * (widest + 1)} pairs of states")
+        name = next(name for name in reasons if layout.field(name).dim == widest)
+        raise LayoutError(
+            f"{reasons[name]}; to fit its {widest} numbers takes at least {2 * (widest + 1)} pairs of states, not"
+            f" {len(originals)}: visit more (--states)"
+        )
     return {name: _fit(layout, name, reason, originals, images) for name, reason in reasons.items()}
 
 

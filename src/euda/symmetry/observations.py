@@ -51,7 +51,14 @@ def entry_map(element: Element, layout: Layout) -> EntryMap:
     for field in layout:
         where = layout.slices[field.name]
         fitted = element.fitted.get(field.name.partition(AGE)[0])
-        matrix[where, where], offset[where] = field_map(element, field) if fitted is None else fitted
+        if fitted is None:
+            columns, shift = field_map(element, field, layout)
+            if (columns.any(axis=1) & matrix.any(axis=1)).any():
+                raise UnderivableError(field.name, "another field has the same image")
+            matrix[:, where] = columns
+            offset += shift
+        else:
+            matrix[where, where], offset[where] = fitted
     return EntryMap.of_matrix(matrix, offset)
 
 
@@ -60,18 +67,21 @@ def underivable(element: Element, layout: Layout) -> dict[str, str]:
     found = {}
     for field in layout:
         try:
-            field_map(element, field)
+            field_map(element, field, layout)
         except UnderivableError as error:
             found[field.name] = str(error)
     return found
 
 
-def field_map(element: Element, field: Field) -> tuple[np.ndarray, np.ndarray]:
-    """(matrix [dim, dim], offset [dim]) of one field."""
+def field_map(element: Element, field: Field, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+    """(matrix [layout.dim, dim], offset [layout.dim]): where the numbers of one field go, and how.
+
+    That is the field itself, or, where it does not hold an image, another field: that of the other foot's sensor.
+    """
     if not field.sources:
         raise UnderivableError(field.name, "nothing says what it reads")
-    matrix, offset = np.zeros((field.dim, field.dim)), np.zeros(field.dim)
-    reads = {_key(source, source.component): place for place, source in enumerate(field.sources)}
+    matrix, offset = np.zeros((layout.dim, field.dim)), np.zeros(layout.dim)
+    reads = _rows(field, layout)
     for place, source in enumerate(field.sources):
         image = _image(element, field, source)
         for component in _components(field, source):
@@ -80,6 +90,23 @@ def field_map(element: Element, field: Field) -> tuple[np.ndarray, np.ndarray]:
     if any(source.is_nonlinear for source in field.sources) and not np.isin(np.abs(matrix).round(12), (0, 1)).all():
         raise UnderivableError(field.name, "its numbers went through a function, and mix on the way to their images")
     return matrix, offset
+
+
+def _rows(field: Field, layout: Layout) -> dict[tuple, int]:
+    """By what is read, the row where its numbers begin; of other fields only plain ones of the same kind and age.
+
+    A field that reads the same as this one has its own images, so it is not asked for those of this one.
+    """
+    age, width, own = field.name.partition(AGE)[2], field.kind.width, {_key(s, s.component) for s in field.sources}
+    rows = dict[tuple, int]()
+    for other in (*(one for one in layout if one.name != field.name), field):  # itself last, so that it wins
+        keys = [_key(source, source.component) for source in other.sources]
+        if other.kind is not field.kind or other.name.partition(AGE)[2] != age:
+            continue
+        if other.name != field.name and (not own.isdisjoint(keys) or any(s.is_nonlinear for s in other.sources)):
+            continue  # two functions that numbers went through need not be the same one
+        rows |= {key: layout.slices[other.name].start + width * place for place, key in enumerate(keys)}
+    return rows
 
 
 def _key(source: Source, component: int) -> tuple[str, int, Rule, int, bool, tuple[str, int] | None]:
@@ -116,11 +143,12 @@ def _spread(
     if not np.abs(block).max() > 1e-12:
         return
     frame = None if source.frame is None else (source.frame[0], source.frame[1])
-    place = reads.get((source.object, image.id, source.rule, component, source.is_length, frame))
-    if place is None:
-        raise UnderivableError(field.name, f"it does not hold the image of {source.object} {source.id}")
-    column[width * place : width * (place + 1)] += block
-    offset[width * place : width * (place + 1)] = shift
+    row = reads.get((source.object, image.id, source.rule, component, source.is_length, frame))
+    if row is None:
+        held, missing = f"{source.object} {source.id}", f"{source.object} {image.id}"
+        raise UnderivableError(field.name, f"it reads {held}, and nothing reads its image, {missing}")
+    column[row : row + width] += block
+    offset[row : row + width] = shift
 
 
 # -- rules -----------------------------------------------------------------------------------------------

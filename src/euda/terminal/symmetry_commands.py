@@ -164,7 +164,9 @@ def _exported(examined: Examined, names: tuple[str, ...], export: str, out: Path
             raise EudaError(f"{verdicts[place].element.name} is broken, so it is not exported: see euda symmetry")
     chosen = sorted({*generated(examined.group, places)} - {0}) if places else []
     if not chosen:
-        raise EudaError(f"{examined.name} has no element to export: none keeps the motion and the reward")
+        trivial = all(one.element.is_trivial for one in verdicts)
+        why = "its mirror is trivial, since it moves nothing" if trivial else "none keeps the motion and the reward"
+        raise EudaError(f"{examined.name} has no element to export: {why}")
     return write_files(tables(examined, chosen, layout), export, out)
 
 
