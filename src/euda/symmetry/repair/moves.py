@@ -84,9 +84,8 @@ def geom_frames(setting: Setting, values: np.ndarray) -> np.ndarray:
         own = values[image[geom]].reshape(3, 3)
         moved = setting.element.bodies.matrix[model.geom_bodyid[geom]] @ values[geom].reshape(3, 3)
         kind = int(model.geom_type[geom])
-        turn = _about_axis(own, moved) if kind in _ROUND else _signed_axes(own, moved) if kind in _BOXED else None
-        is_near = turn is not None and np.abs(turn - own).max() < _ASKEW
-        result[geom] = (turn if is_near else own).ravel()
+        turn = _about_axis(own, moved) if kind in _ROUND else _signed_axes(own, moved) if kind in _BOXED else own
+        result[geom] = (turn if np.abs(turn - own).max() < _ASKEW else own).ravel()
     return result
 
 
