@@ -24,7 +24,8 @@ from euda.replay.settings import AugmentationConfig, GaussianConfig, ReplayConfi
 from euda.runs import atomic_files, bases, checkpoint, machine, methods, metrics, run_folder
 from euda.runs.atomic_files import StorageError
 from euda.runs.checkpoint import Checkpoint
-from euda.runs.config import RunConfig, differences
+from euda.runs.config import RunConfig
+from euda.runs.config_entries import differences
 from euda.runs.resolution import resolve
 from euda.runs.settings import EvaluationConfig
 from euda.schema import Settings

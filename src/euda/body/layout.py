@@ -1,8 +1,7 @@
-"""Morphology → Layout: what every entry of an observation is, and how it turns under a yaw.
+"""Morphology → Layout: what every entry of an observation is.
 
 A `Layout` is an ordered list of named fields. Offsets are derived, never written down, so the meaning
-of entry `i` lives in one place. `Layout.rotate` is the only code of the project that knows how a yaw
-acts on an observation.
+of entry `i` lives in one place. How a yaw acts on the entries is in `euda.body.yaw_action`, and nowhere else.
 """
 
 from __future__ import annotations
@@ -10,46 +9,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import array_api_compat
 import numpy as np
 
 from euda.body.entry_map import Acting
 from euda.body.field import Field, Kind, kinds
-from euda.body.yaws import checked_yaw, wrap
+from euda.body.yaw_action import YawAction
+from euda.body.yaws import checked_yaw
 from euda.errors import LayoutError
 
 Array = TypeVar("Array")
-
-# One row per entry of an element: (which angle, offset to the partner entry, sign of the sine). Every kind
-# but HEADING is linear in the observation: x'_i = cos(θ) x_i + sign sin(θ) x_{i + offset}, with θ the yaw,
-# half of it (quaternions), or zero.
-_FIXED, _FULL, _HALF = 0, 1, 2
-_ACTION: dict[Kind, tuple[tuple[int, int, int], ...]] = {
-    Kind.VECTOR: ((_FULL, 1, -1), (_FULL, -1, 1), (_FIXED, 0, 0)),
-    Kind.PLANAR: ((_FULL, 1, -1), (_FULL, -1, 1)),
-    Kind.HEADING: ((_FIXED, 0, 0),),
-    Kind.QUATERNION: ((_HALF, 3, -1), (_HALF, 1, -1), (_HALF, -1, 1), (_HALF, -3, 1)),
-    Kind.SCALAR: ((_FIXED, 0, 0),),
-}
-
-
-class _Table(NamedTuple):
-    """How each entry of an observation turns; arrays of length dim."""
-
-    angle: np.ndarray
-    """Which angle: none, the yaw, or half of it."""
-    partner: np.ndarray
-    """Index of the entry that it mixes with."""
-    sign: np.ndarray
-    """Of the sine."""
-    heading: np.ndarray
-    """Whether it is an angle to which the yaw is added."""
-    quaternion: np.ndarray
-    """Whether it is part of a quaternion."""
-    first: np.ndarray
-    """Index of the first entry of its element: w of a quaternion."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,27 +120,18 @@ class Layout:
     # -- the yaw action --------------------------------------------------------------------------------
 
     @functools.cached_property
-    def _table(self) -> _Table:
-        rows = [row for field in self.fields for _ in range(field.count) for row in _ACTION[field.kind]]
-        angle, offset, sign = np.array(rows, dtype=np.int64).T
-        entry = np.arange(self.dim)
-        heading, quaternion, first = np.zeros(self.dim, bool), np.zeros(self.dim, bool), entry.copy()
-        for field in self.fields:
-            where = self.slices[field.name]
-            heading[where] = field.kind is Kind.HEADING
-            quaternion[where] = field.kind is Kind.QUATERNION
-            first[where] = entry[where] - (entry[where] - where.start) % field.kind.width
-        return _Table(angle, entry + offset, sign, heading, quaternion, first)
+    def _yaws(self) -> YawAction:
+        return YawAction.of(self.fields)
 
     @property
     def turns(self) -> bool:
         """Whether a yaw changes any entry at all."""
-        return bool(self._table.angle.any() or self._table.heading.any())
+        return self._yaws.turns
 
     @functools.cached_property
     def has_choice(self) -> bool:
         """Whether any entry could say the same in another way, so that `canonical` has to choose."""
-        return bool(self._table.heading.any() or self._table.quaternion.any())
+        return self._yaws.has_choice
 
     def rotate(self, x: Array, yaw: Any) -> Array:
         """Turn observations `x` [..., dim] by `yaw` (rad) about the vertical axis.
@@ -179,19 +141,7 @@ class Layout:
         """
         xp, array = self._checked(x)
         self._refuse_not_finite(array)
-        table, device = self._table, array_api_compat.device(array)
-        like: dict[str, Any] = {"dtype": array.dtype, "device": device}
-        yaws = xp.asarray(checked_yaw(yaw, tuple(array.shape[:-1])), **like)[..., None]
-        cosine, sine = xp.asarray(1.0 * (table.angle == _FIXED), **like), xp.asarray(0.0 * table.sign, **like)
-        for which in sorted(set(table.angle.tolist()) - {_FIXED}):  # sine and cosine once per yaw, not once per entry
-            theta, entries = _FRACTION[which] * yaws, 1.0 * (table.angle == which)
-            cosine = cosine + xp.cos(theta) * xp.asarray(entries, **like)
-            sine = sine + xp.sin(theta) * xp.asarray(entries * table.sign, **like)
-        partners = xp.take(array, xp.asarray(table.partner, device=device), axis=-1)
-        turned = array * cosine + partners * sine
-        if table.heading.any():
-            turned = turned + yaws * xp.asarray(1.0 * table.heading, **like)
-        return self._canonical(xp, turned)
+        return self._yaws.rotate(xp, array, checked_yaw(yaw, tuple(array.shape[:-1])))
 
     def canonical(self, x: Array) -> Array:
         """The same observations with every angle in [-π, π) and every quaternion with w ≥ 0.
@@ -206,16 +156,7 @@ class Layout:
         >>> layout.canonical(np.array([2 * np.pi + 0.5, -0.8, 0.0, 0.0, 0.6])).round(12).tolist()
         [0.5, 0.8, -0.0, -0.0, -0.6]
         """
-        return self._canonical(*self._checked(x))
-
-    def _canonical(self, xp: Any, array: Any) -> Any:
-        table, device = self._table, array_api_compat.device(array)
-        if table.heading.any():
-            array = xp.where(xp.asarray(table.heading, device=device), wrap(xp, array), array)
-        if table.quaternion.any():
-            first = xp.take(array, xp.asarray(table.first, device=device), axis=-1)
-            array = xp.where(xp.asarray(table.quaternion, device=device) & (first < 0), -array, array)
-        return array
+        return self._yaws.canonical(*self._checked(x))
 
     def act(self, element: Acting, x: Array) -> Array:
         """The image of observations `x` [..., dim] under an element of the robot's symmetry group (see `symmetries`).
@@ -231,7 +172,7 @@ class Layout:
         """
         xp, array = self._checked(x)
         self._refuse_not_finite(array)
-        return self._canonical(xp, element.on_observations(self)(array))
+        return self._yaws.canonical(xp, element.on_observations(self)(array))
 
     def _checked(self, x: Any) -> tuple[Any, Any]:
         """The array namespace of `x`, and `x`, which is one observation or a batch of them."""
@@ -307,7 +248,6 @@ class Layout:
 
 AGE = "@"
 """Between the name of a field and how many steps ago it was, in a history."""
-_FRACTION = (0.0, 1.0, 0.5)  # of the yaw, indexed by _FIXED, _FULL, _HALF
 _SUFFIX = {
     Kind.VECTOR: (".x", ".y", ".z"),
     Kind.PLANAR: (".x", ".y"),

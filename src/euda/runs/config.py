@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from euda import lookup, schema
@@ -23,7 +23,8 @@ from euda.errors import EudaError
 from euda.replay.settings import AUGMENTATIONS, GROUPS, NEAR, USE, YAW, AugmentationConfig, ReplayConfig
 from euda.runs import bases, methods, plugins, settings
 from euda.runs.bases import Base
-from euda.runs.robot_config import RobotConfig, changed_parts
+from euda.runs.config_entries import from_format_1
+from euda.runs.robot_config import RobotConfig
 from euda.runs.settings import EvaluationConfig
 from euda.schema import Count, Seed, Settings, Share, Since, Steps, TopLevel
 from euda.tasks import table
@@ -258,7 +259,7 @@ class RunConfig(Settings):
             raise EudaError(f"it was written in format {value.get('format')!r}, this euda reads formats 1 and {FORMAT}")
         entries = {key: entry for key, entry in value.items() if key != "format"}
         try:
-            return _stored(entries if value["format"] == FORMAT else _from_format_1(entries))
+            return _stored(entries if value["format"] == FORMAT else from_format_1(entries))
         except (KeyError, TypeError) as error:
             raise EudaError(f"it does not fit this euda: {error}") from None
 
@@ -278,29 +279,3 @@ def _stored(entries: dict[str, Any]) -> RunConfig:
     augmentation["settings"] = schema.make(row.settings, augmentation.get("settings", {}), "augmentation.settings")
     nested["augmentation"] = schema.make(AugmentationConfig, augmentation, "augmentation")
     return schema.make(RunConfig, entries | nested, "the configuration")
-
-
-def _from_format_1(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """Entries as they are now, of what was written when all augmentations had one class and all runs had `mlp`."""
-    entries = dict(entries)
-    networks = {"mlp": entries.pop("mlp"), "segnn": entries.pop("segnn", None)}
-    noise = entries["augmentation"]
-    row = lookup.find("augmentation", AUGMENTATIONS, str(noise["name"]))
-    own = {name: noise[name] for name in schema.hints(row.settings) if name in noise}
-    return entries | {
-        "architecture": networks["segnn"] or networks["mlp"],
-        "augmentation": {"name": noise["name"], "share": noise["share"], "settings": own},
-    }
-
-
-def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Where two configurations in JSON differ, readable: `seed: 0 there, 1 asked for`."""
-    for key in [*old, *(key for key in new if key not in old)]:
-        before, after = old.get(key), new.get(key)
-        if f"{prefix}{key}" == "robot.model" and before is not None and after is not None:
-            if parts := changed_parts(before, after):
-                yield f"the robot itself has changed since the run began: its {', '.join(parts)}"
-        elif isinstance(before, Mapping) and isinstance(after, Mapping):
-            yield from differences(before, after, f"{prefix}{key}.")
-        elif before != after:
-            yield f"{prefix}{key}: {before!r} there, {after!r} asked for"

@@ -24,7 +24,8 @@ from euda import operating_system
 from euda.errors import EudaError
 from euda.runs import atomic_files, checkpoint, machine, metrics, robot_path
 from euda.runs.checkpoint import Checkpoint
-from euda.runs.config import RunConfig, differences
+from euda.runs.config import RunConfig
+from euda.runs.config_entries import differences
 
 CONFIG, LOCK = "config.json", "lock"
 _EARLY = {LOCK, CONFIG + atomic_files.TEMPORARY}

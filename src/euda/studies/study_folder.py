@@ -21,7 +21,8 @@ from pathlib import Path
 from euda import operating_system
 from euda.errors import EudaError
 from euda.runs import atomic_files, run_folder
-from euda.runs.config import RunConfig, differences
+from euda.runs.config import RunConfig
+from euda.runs.config_entries import differences
 from euda.studies.plan import Plan, Planned
 
 STUDIES, LOCK, HOLDER = ".studies", "lock", "launch.json"

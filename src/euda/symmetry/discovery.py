@@ -16,7 +16,8 @@ import numpy as np
 
 from euda.body.morphology import Morphology, from_model
 from euda.errors import ModelError
-from euda.symmetry.element import Addresses, Element
+from euda.symmetry.addresses import Addresses
+from euda.symmetry.element import Element
 from euda.symmetry.group import Group
 from euda.symmetry.images import NOWHERE, Images
 from euda.symmetry.rotations import describe
