@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 
 import compiled_once
@@ -42,6 +43,10 @@ _COMPILE_FAST = (
 
 def pytest_configure(config):
     """One folder for all processes of a session, those that tests start included; JAX reads it when imported."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # A shell has commands in its background (`&`, nohup) ignore Ctrl-C, and every program they start inherits that;
+        # tests send Ctrl-C to programs.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if _COMPILE_FAST not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_COMPILE_FAST}".strip()
     compiled_once.install()
