@@ -12,8 +12,8 @@ import dataclasses
 
 import mujoco
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
+from euda.symmetry.search.assignment import assign
 from euda.symmetry.search.pose import BALL, FREE, HINGE, SLIDE, Pose
 
 _IMPOSSIBLE = 1e6  # the cost of pairing bodies with different joints
@@ -173,7 +173,7 @@ class Tree:
         else:
             below = [[self._pair(c, p, costs, memory) for p in places] for c in children]
             table = np.array([[cost for cost, _ in row] for row in below]).reshape(len(children), len(places))
-            rows, columns = linear_sum_assignment(table)
+            rows, columns = assign(table)
             pairs = [pair for r, c in zip(rows, columns, strict=True) for pair in below[r][c][1]]
             result = (own + float(table[rows, columns].sum()), ((body, image), *pairs))
         memory[body, image] = result

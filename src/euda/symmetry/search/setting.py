@@ -7,10 +7,10 @@ import functools
 
 import mujoco
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from euda.symmetry.element import Element
 from euda.symmetry.images import NOWHERE
+from euda.symmetry.search.assignment import assign
 from euda.symmetry.search.pose import BALL, HINGE, Pose
 from euda.symmetry.search.shapes import colliding, distance
 
@@ -76,7 +76,7 @@ class Setting:
             gaps = np.array([[distance(model, int(g), int(k), turn, shift) for k in there] for g in own])
             if not gaps.size:
                 continue
-            for row, column in zip(*linear_sum_assignment(np.minimum(gaps, 1e3 * self.size)), strict=True):
+            for row, column in zip(*assign(np.minimum(gaps, 1e3 * self.size)), strict=True):
                 if gaps[row, column] <= ASTRAY * self.size:
                     image[own[row]], apart[own[row]] = there[column], gaps[row, column]
         return image, apart

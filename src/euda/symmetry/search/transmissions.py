@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import mujoco
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from euda.symmetry.element import Element
 from euda.symmetry.images import Images
+from euda.symmetry.search.assignment import assign
 from euda.symmetry.search.pose import Pose
 
 _STATES = 3  # a moment arm is nv numbers: one generic state would do, three leave no room for coincidence
@@ -89,7 +89,7 @@ def _assign(
             total = gap[i, k] + extra(int(i), int(k), sign)
             if total < cost[i, k]:
                 cost[i, k], signs[i, k] = total, sign
-    rows, images = linear_sum_assignment(cost)
+    rows, images = assign(cost)
     return images, signs[rows, images]
 
 
