@@ -117,8 +117,8 @@ def checked(name: str, hint: Any, value: Any, is_text: bool = False) -> Any:
     """A value as an annotation wants it, or one sentence that names it; `is_text`: as it was typed."""
     from pydantic import ValidationError
 
-    if nested := tuple(kind for kind in kinds(hint) if isinstance(kind, type) and issubclass(kind, Settings)):
-        return _instance(name, (*nested, *(type(None) for kind in kinds(hint) if kind is type(None))), value)
+    if nested := _settings_in(hint):
+        return _instance(name, nested, value)
     if isinstance(value, list):  # JSON and TOML have no tuples
         value = _tuples(value)
     elif isinstance(value, str) and _is_list(hint):  # one text may stand for a list of one
@@ -135,6 +135,13 @@ def checked(name: str, hint: Any, value: Any, is_text: bool = False) -> Any:
         if valid and all(isinstance(choice, str) for choice in valid):
             raise unknown(name, wrong, valid) from None
         raise EudaError(f"{name} must be {words(hint)}, not {wrong!r}") from None
+
+
+@functools.cache  # as below: a study makes tens of thousands of settings of a few hundred annotations
+def _settings_in(hint: Any) -> tuple[type, ...]:
+    """The settings classes among the alternatives, with None if that is one too; empty if there are none."""
+    nested = tuple(kind for kind in kinds(hint) if isinstance(kind, type) and issubclass(kind, Settings))
+    return (*nested, *(kind for kind in kinds(hint) if kind is type(None))) if nested else ()
 
 
 def _tuples(value: Any) -> Any:
@@ -219,9 +226,10 @@ def _parts(hint: Any) -> tuple[Any, ...]:
     return typing.get_args(inner) if typing.get_origin(inner) in (types.UnionType, typing.Union) else (hint,)
 
 
-def kinds(hint: Any) -> list[Any]:
+@functools.cache
+def kinds(hint: Any) -> tuple[Any, ...]:
     """The alternatives without their ranges."""
-    return [typing.get_args(part)[0] if typing.get_origin(part) is Annotated else part for part in _parts(hint)]
+    return tuple(typing.get_args(part)[0] if typing.get_origin(part) is Annotated else part for part in _parts(hint))
 
 
 def choices(hint: Any) -> list[Any]:

@@ -58,16 +58,16 @@ def resolve(task: str, method: str = "rotate", base: str = bases.DEFAULT, *, sha
     given, ground = merged(shared or {}, overrides or {}), bases.find(base)
     part = resolve_parts(method, base, given)
     groups = {name: schema.make(kind, given.get(name, {}), name, ground.of(kind))
-              for name, kind in settings.groups().items()}  # fmt: skip
+              for name, kind in settings.groups().items() if name in given or name in settings.COMMON}  # fmt: skip
     learning, architecture = (
-        _of_row(lookup.find(what, settings.TABLES[what], part[what]), groups) for what in ("agent", "network")
+        _of_row(lookup.find(what, settings.TABLES[what], part[what]), groups, ground) for what in ("agent", "network")
     )
     if architecture.rate is not None:
         learning = _with_rate(architecture, learning, given)
     asked = schema.checked("share", schema.Share | None, share)
     share = methods.share_of(method, part["augment"], asked, ground.symmetric_share)
     name = part["augment"] if share else methods.NOTHING
-    augmentation = AugmentationConfig(name, share, _of_row(AUGMENTATIONS[name], groups))
+    augmentation = AugmentationConfig(name, share, _of_row(AUGMENTATIONS[name], groups, ground))
     given |= _of_symmetry(given, overrides or {}, augmentation, part)
     used = {settings.name_of(type(one)) for one in (learning, architecture, augmentation.settings)}
     _refuse_unused(overrides or {}, used, part)
@@ -136,9 +136,9 @@ def _of_symmetry(
     return {name: usual for name, usual in _OF_SYMMETRY.items() if name in given}
 
 
-def _of_row(row: Any, groups: Mapping[str, Settings]) -> Any:
-    """The settings of a row."""
-    return next((found for found in groups.values() if type(found) is row.settings), row.settings())
+def _of_row(row: Any, groups: Mapping[str, Settings], ground: bases.Base) -> Any:
+    """The settings of a row: those that were given, or the base's."""
+    return next((found for found in groups.values() if type(found) is row.settings), None) or ground.of(row.settings)
 
 
 def _with_rate(architecture: NetworkConfig, learning: LearningConfig, given: Mapping[str, Any]) -> LearningConfig:

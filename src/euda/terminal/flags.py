@@ -72,7 +72,7 @@ class Flag:
     @property
     def is_switch(self) -> bool:
         """Whether it takes no word."""
-        return schema.kinds(self.hint) == [bool]
+        return schema.kinds(self.hint) == (bool,)
 
     def value(self, typed: Any) -> Any:
         """What the typed words mean."""
@@ -129,7 +129,7 @@ def _override_flags(parameter: str, words: Sequence[str]) -> Iterator[Flag]:
     for part in PARTS:
         yield Flag((parameter, part), part, Annotated[str | None, RowOf(part)], None, PARTS[part])
     for name, hint in schema.top_level(RunConfig).items():
-        is_switch = schema.kinds(hint) == [bool]  # others are the task's own unless they are given
+        is_switch = schema.kinds(hint) == (bool,)  # others are the task's own unless they are given
         default = getattr(RunConfig, name) if is_switch else None
         kind = hint if is_switch else hint | None
         yield Flag((parameter, name), dashed(name), kind, default, RunConfig.help(name), group=RUN)
