@@ -8,12 +8,14 @@ range or gain: such things are listed as defects, and the simulator says what th
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Iterator
 
 import mujoco
 import numpy as np
 
+from euda.body.fingerprint import exact
 from euda.body.morphology import Morphology, from_model
 from euda.errors import ModelError
 from euda.symmetry.addresses import Addresses
@@ -39,6 +41,9 @@ _CLEAN = 1e-4  # share of the robot's size within which the centre is the root's
 LARGEST = 120
 """More elements than any robot with finitely many symmetries has, the icosahedron's being 120."""
 _MIRROR = np.diag([1.0, -1.0, 1.0])
+_KEPT = 64  # groups
+_FOUND: dict[bytes, Group] = {}
+"""By exact model: the search takes up to a second, and a run asks for every environment that it makes."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +73,16 @@ def symmetries(model: mujoco.MjModel) -> Group:
     >>> group.order, [element.name for element in group.elements]
     (2, ['identity', 'mirror left-right'])
     """
+    key = exact(model)
+    if key not in _FOUND:
+        while len(_FOUND) >= _KEPT:
+            del _FOUND[next(iter(_FOUND))]
+        _FOUND[key] = _search(model)
+    return copy.deepcopy(_FOUND[key])  # its arrays can be written to
+
+
+def _search(model: mujoco.MjModel) -> Group:
+    """`symmetries`, from the beginning."""
     if (model.actuator_ctrlnum != 1).any():
         raise ModelError("actuators with several controls each are not supported by the search for symmetries")
     morphology = from_model(model, allow_loops=True)
