@@ -1,5 +1,6 @@
 """What holds for every test: this process keeps its cores, and what one test has compiled the next one reads."""
 
+import gc
 import os
 import shutil
 import signal
@@ -49,6 +50,7 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if _COMPILE_FAST not in os.environ.get("XLA_FLAGS", ""):
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_COMPILE_FAST}".strip()
+    gc.set_threshold(50_000)  # most objects are modules and tests and stay; looking through them took 5 % of the time
     compiled_once.install()
     machine.use_one_thread()  # where all cores are busy, OpenBLAS's threads mostly wait for each other, spinning
     if _COMPILED not in os.environ:

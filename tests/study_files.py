@@ -27,7 +27,7 @@ episode_steps = 30
 checkpoint_every = 20
 mlp.hidden_size = 8
 replay = {capacity = 100, batch_size = 4, seed_steps = 30}
-ddpg.exploration_steps = 20
+ddpg = {exploration_steps = 20, actor_every = 1, target_every = 1}  # a worker traces one update, not two
 evaluation = {every = 30, episodes = 2}
 """
 

@@ -526,11 +526,11 @@ def test_several_critics_give_the_lowest_target_and_differ_from_each_other() -> 
 # -- every field of the configuration does something ---------------------------------------------------
 
 
-def fingerprint(rule: Any) -> bytes:
-    """Two updates (uncompiled) and two exploring actions of an agent, as bytes."""
+def fingerprint(rule: Any, updates: int) -> bytes:
+    """An agent after so many updates (uncompiled), and three exploring actions of it, as bytes."""
     agent = Agent.initialise(rule, 0)
     run, state, config = Program(rule), dict(agent.state), rule.config
-    for i in range(2):
+    for i in range(updates):
         due = (i % config.actor_every == 0, i % config.target_every == 0)
         changes, _ = run.learn(state, batch_of(i), agent.key, np.array((1000 * i, i), np.int32), due=due)
         state |= changes
@@ -560,8 +560,17 @@ AIMS = {"target_entropy": 3.0, "entropy_per_action": -0.5}
 
 @pytest.mark.parametrize(("make", "own"), [(DDPG, NOISE), (SAC, SOFT)], ids=["ddpg", "sac"])
 def test_every_field_of_an_agent_does_something(make: Any, own: dict[str, Any]) -> None:
+    @functools.cache
+    def first(**changes: Any) -> bytes:
+        return fingerprint(make.make(S, A, make.settings(**changes), LINEAR), updates=0)
+
+    @functools.cache
     def seen(**changes: Any) -> bytes:
-        return fingerprint(make.make(S, A, make.settings(**changes), LINEAR))
+        """Updated only where nothing can be seen before: updates take most of the time here."""
+        head = {key: value for key, value in changes.items() if key == "head"}
+        if changes != head and first(**changes) != first(**head):
+            return first(**changes)
+        return fingerprint(make.make(S, A, make.settings(**changes), LINEAR), updates=2)
 
     aims = AIMS if make is SAC else {}
     assert {*COMMON, *BINS, *own, *aims} == {field.name for field in dataclasses.fields(make.settings)}

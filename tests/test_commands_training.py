@@ -22,6 +22,7 @@ TINY = [
     *("--steps", "60", "--episode-steps", "30", "--checkpoint-every", "20", "--mlp.hidden-size", "8"),
     *("--replay.capacity", "100", "--replay.batch-size", "4", "--replay.seed-steps", "30"),
     *("--base", "paper", "--ddpg.exploration-steps", "20", "--evaluation.every", "30", "--evaluation.episodes", "2"),
+    *("--ddpg.actor-every", "1", "--ddpg.target-every", "1"),  # one update to trace instead of two
 ]
 
 

@@ -15,11 +15,12 @@ from euda.runs import run_folder
 from euda.studies.study_folder import Study
 from euda.terminal import cli, demo, demo_display
 
-STEPS = 1500
+STEPS = 600
 TINY = [
     *("--steps", str(STEPS), "--episode-steps", "30", "--checkpoint-every", "30", "--mlp.hidden-size", "8"),
     *("--replay.capacity", "1000", "--replay.batch-size", "4", "--replay.seed-steps", "30"),
     *("--evaluation.every", "300", "--evaluation.episodes", "2"),
+    *("--sac.actor-every", "1", "--sac.target-every", "1"),  # one update to trace instead of two
 ]
 
 

@@ -74,13 +74,11 @@ def brute_force(episodes: list[Episode], n: int, gamma: float) -> dict[int, tupl
 
 def assert_equals(sample: Transition, table: dict[int, tuple[Any, ...]]) -> set[int]:
     """Each row is the reference's; returns which starts were seen."""
-    seen = set()
-    for row in zip(*sample, strict=True):
-        name = int(row[0][0])
-        for value, expected in zip(row, table[name], strict=True):
-            np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-6)
-        seen.add(name)
-    return seen
+    names = [int(observation[0]) for observation in sample.observation]
+    columns = zip(*(table[name] for name in names), strict=True)
+    for values, expected in zip(sample, columns, strict=True):
+        np.testing.assert_allclose(values, np.array(expected), rtol=1e-5, atol=1e-6)
+    return set(names)
 
 
 def last_live(episodes: list[Episode], capacity: int) -> set[int]:

@@ -24,8 +24,14 @@ def build():
     return module
 
 
-def test_the_numbers_are_those_of_the_raw_data(build):
-    reports = {study.parent.name: build.gather(study, with_certificates=False) for study in build.studies()}
+@pytest.fixture(scope="module")
+def gathered(build):
+    """What is gathered of every study, by its file."""
+    return {study: build.gather(study, with_certificates=False) for study in build.studies()}
+
+
+def test_the_numbers_are_those_of_the_raw_data(build, gathered):
+    reports = {study.parent.name: found for study, found in gathered.items()}
     assert reports
     text = (RESULTS / "README.md").read_text("utf-8")
     assert build.put(build.tables(reports), text) == text, "run: make results"
@@ -39,10 +45,9 @@ def test_the_tables_of_single_runs_are_those_of_the_raw_data(build):
         assert build.put(build.evaluations(RESULTS / name), text) == text, "run: make results"
 
 
-def test_no_study_has_lost_a_run_or_a_line(build):
+def test_no_study_has_lost_a_run_or_a_line(gathered):
     """Every run belongs to its study, its numbers are whole, and it says on which machine they were made."""
-    for study in build.studies():
-        found = build.gather(study, with_certificates=False)
+    for study, found in gathered.items():
         known = {source.config.identity for source in found.table.sources}
         for folder in run_folder.find(study.parent / "runs"):
             kept = run_folder.load(folder)
@@ -71,8 +76,8 @@ def test_published_returns_are_found_by_task_and_step(build):
         assert all(0 <= mean <= 1000 and deviation >= 0 for _, mean, deviation in one.points)
 
 
-def test_our_curves_are_drawn_beside_the_published_ones(build):
-    reports = [build.gather(study, with_certificates=False) for study in build.studies() if "swift" in study.stem]
+def test_our_curves_are_drawn_beside_the_published_ones(build, gathered):
+    reports = [found for study, found in gathered.items() if "swift" in study.stem]
     figure = build.published.figure(reports)
     (reacher,) = [axes for axes in figure.axes if axes.get_title().startswith("reacher_hard (ours: ")]
     thick = max(reacher.lines, key=lambda line: line.get_linewidth())

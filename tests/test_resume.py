@@ -1,7 +1,7 @@
 """A run that is killed again and again ends in the same bytes as one that is left alone.
 
-A helper process imports everything once and forks a child per attempt (before JAX has started), so that a
-kill costs a second. The child sends the signal to itself: at a random step, or inside a random call that
+One helper process imports everything, compiles the model and forks a child per attempt (before JAX has started), so
+that a kill costs a second. The child sends the signal to itself: at a random step, or inside a random call that
 writes, synchronises, renames or removes a file, which hits the checkpoint's writer at every stage.
 """
 
@@ -13,8 +13,9 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from euda.runs import run_folder
 HELPER = """
     import dataclasses, json, os, signal, sys
     from pathlib import Path
+    import compiled_once
+    compiled_once.install()
     from euda.runs import machine
     machine.use_one_thread()
     import jax
@@ -33,17 +36,18 @@ HELPER = """
     from euda.runs import session
     from euda.runs.display import Silent
     from euda.runs.config import RunConfig
+    from euda.runs.environments import make_environment
     from euda.runs.settings import EvaluationConfig
 
-    cache, jobs, changes = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
-    jax.config.update("jax_compilation_cache_dir", cache)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a suite started by nohup ignores it
+    jax.config.update("jax_compilation_cache_dir", sys.argv[1])
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     CONFIG = RunConfig(
         "cheetah_run", augmentation=AugmentationConfig("rotate", 0.5), architecture=MLPConfig(hidden_size=16),
-        replay=ReplayConfig(capacity=120, batch_size=8, seed_steps=30), learning=DDPGConfig(exploration_steps=20),
+        replay=ReplayConfig(capacity=120, batch_size=8, seed_steps=30),
+        learning=DDPGConfig(exploration_steps=20, actor_every=1, target_every=1),  # a child traces one update, not two
         evaluation=EvaluationConfig(every=60, episodes=2), steps=260, episode_steps=45, checkpoint_every=40,
     )
-    CONFIG = dataclasses.replace(CONFIG, **changes)
 
     class Killer(Silent):
         \"\"\"Sends a signal at the n-th call of something.\"\"\"
@@ -67,22 +71,43 @@ HELPER = """
             if self.at == "step":
                 self.count()
 
-    for folder, at, count, number in jobs:
+    make_environment(CONFIG)
+    for line in sys.stdin:
+        folder, at, count, number, changes = json.loads(line)
         child = os.fork()
         if child == 0:
-            outcome = session.train(CONFIG, Path(folder), display=Killer(at, count, number))
+            outcome = session.train(dataclasses.replace(CONFIG, **changes), Path(folder), display=Killer(at, count, number))
             os._exit(0 if outcome.signal is None else 128 + outcome.signal)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
 """
 
 
-def attempt(cache: Path, jobs: Sequence[tuple[Path, str, int, int]], **changes: object) -> list[int]:
-    """Exit codes of one child per job (folder, what to count, how many of it, signal), with changed settings."""
-    text = json.dumps([[str(folder), *rest] for folder, *rest in jobs])
-    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(HELPER), str(cache), text, json.dumps(changes)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    return [int(line) for line in done.stdout.split()]
+Job = tuple[Path, str, int, int]
+"""Folder, what to count, how many of it, signal."""
+
+
+class Attempt(Protocol):
+    """Exit codes of one child per job, with changed settings."""
+
+    def __call__(self, jobs: Sequence[Job], **changes: object) -> list[int]: ...
+
+
+@pytest.fixture(scope="module")
+def attempt(tmp_path_factory) -> Iterator[Attempt]:
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(HELPER), str(tmp_path_factory.mktemp("cache"))]
+    paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": paths}, **pipes) as helper:
+
+        def tell(jobs: Sequence[Job], **changes: object) -> list[int]:
+            codes = []
+            for folder, *rest in jobs:
+                print(json.dumps([str(folder), *rest, changes]), file=helper.stdin, flush=True)
+                codes.append(int(helper.stdout.readline()))
+            return codes
+
+        yield tell
 
 
 def content(folder: Path) -> dict:
@@ -101,14 +126,9 @@ def content(folder: Path) -> dict:
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory, cache):
+def undisturbed(tmp_path_factory, attempt):
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
-    assert attempt(cache, [(folder, "never", 0, 0)]) == [0]
+    assert attempt([(folder, "never", 0, 0)]) == [0]
     return content(folder)
 
 
@@ -120,12 +140,12 @@ def test_the_undisturbed_run_is_worth_comparing_with(undisturbed):
     assert np.frombuffer(undisturbed["arrays"]["replay/counters"][2], np.int64)[0] > 120  # the ring has gone round
 
 
-def test_a_run_killed_at_random_moments_ends_in_the_same_bytes(tmp_path, cache, undisturbed):
+def test_a_run_killed_at_random_moments_ends_in_the_same_bytes(tmp_path, attempt, undisturbed):
     chance = random.Random(0)
     ranges = {"step": 40, "write": 9, "fsync": 7, "replace": 4, "unlink": 3}
     kinds = [*ranges, *(chance.choice(list(ranges)) for _ in range(3))]
     jobs = [(tmp_path / "run", kind, chance.randint(1, ranges[kind]), signal.SIGKILL) for kind in kinds]
-    codes = attempt(cache, [*jobs, (tmp_path / "run", "never", 0, 0), (tmp_path / "run", "never", 0, 0)])
+    codes = attempt([*jobs, (tmp_path / "run", "never", 0, 0), (tmp_path / "run", "never", 0, 0)])
     assert codes[-2:] == [0, 0]  # the second finds it finished
     assert codes[:-2].count(-signal.SIGKILL) >= 6, codes
     assert content(tmp_path / "run") == undisturbed
@@ -139,32 +159,31 @@ def hangups_end():
     signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.usefixtures("hangups_end")
-def test_a_run_asked_to_stop_saves_and_goes_on_exactly(tmp_path, cache, undisturbed):
+def test_a_run_asked_to_stop_saves_and_goes_on_exactly(tmp_path, attempt, undisturbed):
     folder = tmp_path / "run"
     asked = [
         (folder, "step", 57, signal.SIGINT),
         (folder, "step", 60, signal.SIGTERM),
         (folder, "step", 40, signal.SIGHUP),
     ]
-    assert attempt(cache, asked) == [130, 143, 129]
+    assert attempt(asked) == [130, 143, 129]
     newest, _ = run_folder.load(folder).newest_checkpoint()
     assert newest is not None
     assert newest.step == 157
-    assert attempt(cache, [(folder, "never", 0, 0)]) == [0]
+    assert attempt([(folder, "never", 0, 0)]) == [0]
     assert content(folder) == undisturbed
 
 
-def test_a_damaged_checkpoint_is_said_and_the_run_ends_in_the_same_bytes(tmp_path, cache, undisturbed):
+def test_a_damaged_checkpoint_is_said_and_the_run_ends_in_the_same_bytes(tmp_path, attempt, undisturbed):
     folder = tmp_path / "run"
-    assert attempt(cache, [(folder, "step", 210, signal.SIGKILL)]) == [-signal.SIGKILL]
+    assert attempt([(folder, "step", 210, signal.SIGKILL)]) == [-signal.SIGKILL]
     (arrays,) = (folder / "checkpoints").glob("*200-*.safetensors")
     arrays.write_bytes(arrays.read_bytes()[:-100])
     found, (sentence,) = run_folder.load(folder).newest_checkpoint()
     assert found is not None
     assert found.step == 160
     assert "checksum" in sentence
-    assert attempt(cache, [(folder, "never", 0, 0)]) == [0]
+    assert attempt([(folder, "never", 0, 0)]) == [0]
     assert content(folder) == undisturbed
 
 
@@ -175,12 +194,12 @@ MARKED = {
 
 
 @pytest.mark.parametrize("near", MARKED)
-def test_a_run_with_marked_transitions_that_is_killed_ends_in_the_same_bytes(tmp_path, cache, near):
+def test_a_run_with_marked_transitions_that_is_killed_ends_in_the_same_bytes(tmp_path, attempt, near):
     short = {"steps": 130, "episode_steps": 25, "checkpoint_every": 30, **MARKED[near]}
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
     # In the middle of an episode, and inside a checkpoint's own writing; then to the end.
     jobs = [(killed, "step", 47, signal.SIGKILL), (killed, "fsync", 3, signal.SIGKILL), (killed, "never", 0, 0)]
-    assert attempt(cache, [(undisturbed, "never", 0, 0), *jobs], **short) == [0, -9, -9, 0]
+    assert attempt([(undisturbed, "never", 0, 0), *jobs], **short) == [0, -9, -9, 0]
     expected = content(undisturbed)
     marks = expected["replay"]["mark.bin"]
     assert 0 < sum(marks[:120]) < 120, "marks that are all alike would hide a lost one"

@@ -94,6 +94,7 @@ OF_RUNS = [name for name in FILES if name not in ("my_method", "my_base")]
 IMPORTS = [word for name in FILES for word in ("--import", name)]
 SMALL = [
     *("--episode-steps", "50", "--evaluation.every", "150", "--evaluation.episodes", "1", "--quiet"),
+    *("--plain.actor-every", "1", "--plain.target-every", "1"),  # one update to trace instead of two
 ]
 STUDY = """
 tasks = ["reacher_mine"]
@@ -106,6 +107,7 @@ method = "rotate"
 overrides = {agent = "plain", network = "narrow", augment = "shift", replay.seed_steps = 50}
 [overrides]
 episode_steps = 50
+plain = {actor_every = 1, target_every = 1}
 narrow.units = 5
 evaluation = {every = 150, episodes = 1}
 replay = {capacity = 400, batch_size = 8}
@@ -119,7 +121,7 @@ def tables(monkeypatch):
     monkeypatch.setattr(plugins, "_origins", {})
     monkeypatch.setattr(plugins, "_imported", {})
     yield
-    for name in ("quiet_agent", "extension_rows"):
+    for name in ("quiet_agent", "extension_rows", *FILES):
         sys.modules.pop(name, None)
     for name, rows in plugins.TABLES.items():
         rows.clear()
@@ -259,13 +261,16 @@ def test_a_node_of_a_cluster_imports_what_the_user_named(tmp_path, monkeypatch):
     assert (code, said) == (2, "--import 'says_so': cannot import 'says_so': RuntimeError: from here")
 
 
-def test_help_has_the_flags_of_rows_from_outside(there):
-    brief = euda(there, "train", "--help", *IMPORTS).stdout
+def test_help_has_the_flags_of_rows_from_outside(there, monkeypatch, capsys, tables):
+    monkeypatch.chdir(there)
+    cli.main(["train", "--help", *IMPORTS])
+    brief = capsys.readouterr().out
     for words in ("--plain.", "smoothness", "--narrow.", "units", "--shift.", "by"):
         assert words in brief
     assert "td3, plain." in brief
     assert len(brief.splitlines()) <= 75
-    whole = euda(there, "train", "--help-all", *IMPORTS).stdout
+    cli.main(["train", "--help-all", *IMPORTS])
+    whole = capsys.readouterr().out
     for words in (
         "--plain.smoothness NUMBER",
         "How much of the smoothing noise is left.",
@@ -283,12 +288,13 @@ def test_help_has_the_flags_of_rows_from_outside(there):
         (["--import", "leaves"], "SystemExit"),
     ],
 )
-def test_modules_that_cannot_be_imported_are_one_sentence(there, words, says):
+def test_modules_that_cannot_be_imported_are_one_sentence(there, words, says, monkeypatch, capsys, tables):
+    monkeypatch.chdir(there)
     (there / "leaves.py").write_text("raise SystemExit(0)")
-    done = euda(there, "tasks", *words)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert says in done.stderr
+    assert cli.main(["tasks", *words]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert says in error
 
 
 @dataclasses.dataclass(frozen=True)

@@ -539,7 +539,7 @@ import gymnasium, jax  # which set variables of their own
 before = dict(os.environ), os.sched_getaffinity(0), threading.active_count()
 import euda
 euda.make("reacher_hard").reset(seed=0)
-short = {"steps": 4, "episode_steps": 2, "evaluation": {"every": 4, "episodes": 1}}
+short = {"steps": 4, "episode_steps": 2, "evaluation": {"every": 4, "episodes": 1}, "mlp": {"hidden_size": 8}}
 euda.train("reacher_hard", out="run", **short)
 assert (dict(os.environ), os.sched_getaffinity(0), threading.active_count()) == before
 assert jax.config.jax_platforms == os.environ.get("JAX_PLATFORMS")

@@ -31,6 +31,8 @@ from euda.tasks.base_env import LimbEnv
 from euda.tasks.task_env import ModelEnv, TaskEnv
 
 T = TypeVar("T")
+Make = Callable[[], LimbEnv]
+"""Makes the simulation of a run, or has it already: compiling the model takes longer than anything else here."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,18 +66,21 @@ class Kept:
 
 
 def certificate_of(
-    config: RunConfig, features: str, states: int, yaws: int, doing: Callable[[], None] = lambda: None, fold: int = 0
-) -> Kept:
+    config: RunConfig, features: str, states: int, yaws: int, doing: Callable[[], None] = lambda: None, fold: int = 0,
+    make: Make | None = None,
+) -> Kept:  # fmt: skip
     """The certificate of a run's robot with these features, from the cache if it is there.
 
-    `doing` is called if it has to be made, which takes some seconds; `fold` is that of `certify`.
+    `doing` is called if it has to be made, which takes some seconds; `fold` is that of `certify`; `make` is for
+    callers that have the simulation already.
     """
-    key = key_of(config, features, states, yaws, fold)
+    made = make or once(config, features)
+    key = key_of(config, features, states, yaws, fold, made)
     path = cache() / f"{key}.json"
     if (kept := read(path, key, _SCHEMA)) is not None:
         return kept
     doing()
-    found = Kept.of(certify(simulation(config, features), states=states, yaws=yaws, fold=fold))
+    found = Kept.of(certify(made(), states=states, yaws=yaws, fold=fold))
     with contextlib.suppress(EudaError, OSError):  # it can be made again
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.write_json(path, {"key": key, **dataclasses.asdict(found)})
@@ -93,24 +98,29 @@ def simulation(config: RunConfig, features: str) -> LimbEnv:
     return ModelEnv(made.model, config.cone, **aim, features=features, control_timestep=timestep)
 
 
+def once(config: RunConfig, features: str) -> Make:
+    """A function that makes the run's robot when it is first asked for it: a file of the cache may say enough."""
+    return functools.cache(lambda: simulation(config, features))
+
+
 def cache() -> Path:
     """Where certificates are kept."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "euda", "certificates")
 
 
-def key_of(config: RunConfig, features: str, states: int, yaws: int, fold: int = 0) -> str:
+def key_of(config: RunConfig, features: str, states: int, yaws: int, fold: int, make: Make) -> str:
     """Changes with everything that a certificate depends on."""
     asked = [features, config.cone, config.direction, states, yaws, fold]
     versions = [importlib.metadata.version(name) for name in ("mujoco", "dm_control", "numpy")]
-    content = [_subject(config, features), asked, versions, _text()]
+    content = [_subject(config, make), asked, versions, _text()]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _subject(config: RunConfig, features: str) -> Any:
+def _subject(config: RunConfig, make: Make) -> Any:
     """The robot: its model, and what is observed and rewarded."""
     if config.robot is not None:  # its file may be gone by now; the run knows what it was
         return {**dataclasses.asdict(config.robot), "path": None}
-    env, row = simulation(config, features), table.find(config.task)
+    env, row = make(), table.find(config.task)
     own = [trusted_code.text_of(function) for function in (row.load, row.reward) if function is not None]
     return [config.task, digest(env.model), str(env.layout), own]
 

@@ -43,12 +43,13 @@ def choose(
 
 def _examined(config: RunConfig, doing: Callable[[], None]) -> Candidates:
     """What is known of the group of a run's robot, from the cache if it is there."""
-    key = certificates.key_of(config, config.features, STATES, 1)
+    make = certificates.once(config, config.features)
+    key = certificates.key_of(config, config.features, STATES, 1, 0, make)
     path = certificates.cache() / f"group-{key}.json"
     if (kept := certificates.read(path, key, _SCHEMA)) is not None:
         return kept
     doing()
-    found = Candidates.of(examine(certificates.simulation(config, config.features), states=STATES))
+    found = Candidates.of(examine(make(), states=STATES))
     with contextlib.suppress(EudaError, OSError):  # it can be made again
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.write_json(path, {"key": key, **dataclasses.asdict(found)})

@@ -68,9 +68,10 @@ def exact_yaws(config: RunConfig, say: Say, doing: Callable[[], None] = lambda: 
 
 def premise_of(config: RunConfig, doing: Callable[[], None] = lambda: None, fold: int = 0) -> Kept | None:
     """The short certificate of a run, of all yaws or of a few; None if its observations do not turn at all."""
-    if not certificates.simulation(config, config.features).layout.turns:
+    make = certificates.once(config, config.features)
+    if not make().layout.turns:
         return None
-    return certificates.certificate_of(config, config.features, STATES, YAWS, doing, fold)
+    return certificates.certificate_of(config, config.features, STATES, YAWS, doing, fold, make)
 
 
 def _subject(config: RunConfig) -> str:

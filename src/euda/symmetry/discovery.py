@@ -8,9 +8,9 @@ range or gain: such things are listed as defects, and the simulator says what th
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -43,7 +43,8 @@ LARGEST = 120
 _MIRROR = np.diag([1.0, -1.0, 1.0])
 _KEPT = 64  # groups
 _FOUND: dict[bytes, Group] = {}
-"""By exact model: the search takes up to a second, and a run asks for every environment that it makes."""
+"""By exact model: the search takes up to a second, and a run asks several times. The same elements also mean the same
+augmentation, so that the next run of a process finds its update compiled."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +79,21 @@ def symmetries(model: mujoco.MjModel) -> Group:
         while len(_FOUND) >= _KEPT:
             del _FOUND[next(iter(_FOUND))]
         _FOUND[key] = _search(model)
-    return copy.deepcopy(_FOUND[key])  # its arrays can be written to
+        _forbid_writing(_FOUND[key].elements)
+    return _FOUND[key]
+
+
+def _forbid_writing(part: Any) -> None:
+    """Arrays of what is kept, wherever they are in it: whoever asks next must find them as they were."""
+    if isinstance(part, np.ndarray):
+        part.flags.writeable = False
+    elif dataclasses.is_dataclass(part):
+        _forbid_writing([getattr(part, field.name) for field in dataclasses.fields(part)])
+    elif isinstance(part, Mapping):
+        _forbid_writing(list(part.values()))
+    elif isinstance(part, list | tuple):
+        for one in part:
+            _forbid_writing(one)
 
 
 def _search(model: mujoco.MjModel) -> Group:
