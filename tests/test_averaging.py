@@ -25,7 +25,7 @@ from euda.runs.session import train
 
 SHORT = {"evaluation": {"every": 60, "episodes": 1}, "mlp": {"hidden_size": 8}, "episode_steps": 30,
          "replay": {"capacity": 100, "batch_size": 4, "seed_steps": 30}, "checkpoint_every": 20,
-         "inputs": {"normaliser": "symmetric"}}  # fmt: skip
+         "inputs": {"normaliser": "symmetric"}, "sac": {"actor_every": 1, "target_every": 1}}  # fmt: skip
 
 
 @functools.cache

@@ -227,6 +227,7 @@ def test_marks_follow_the_error():
 SMALL = {
     "group": "mirror", "near": "measured", "payload": 0.2, "episode_steps": 20, "mlp": {"hidden_size": 8},
     "evaluation": {"every": 60, "episodes": 1}, "replay": {"seed_steps": 20, "batch_size": 8}, "checkpoint_every": 20,
+    "sac": {"actor_every": 1, "target_every": 1},  # one update to compile instead of two
 }  # fmt: skip
 
 

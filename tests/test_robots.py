@@ -33,6 +33,7 @@ TINY = [
     *("--steps", "120", "--episode-steps", "40", "--checkpoint-every", "50", "--mlp.hidden-size", "8", "--quiet"),
     *("--replay.capacity", "100", "--replay.batch-size", "4", "--replay.seed-steps", "30"),
     *("--base", "paper", "--ddpg.exploration-steps", "20", "--evaluation.every", "60", "--evaluation.episodes", "2"),
+    *("--ddpg.actor-every", "1", "--ddpg.target-every", "1"),  # one update to compile instead of two
 ]
 ALONG = ("--reward", "run", "--direction", "1", "0")
 

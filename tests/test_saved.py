@@ -26,6 +26,7 @@ TINY = [
     *("--steps", "150", "--episode-steps", "60", "--checkpoint-every", "50", "--mlp.hidden-size", "8", "--quiet"),
     *("--replay.capacity", "100", "--replay.batch-size", "4", "--replay.seed-steps", "30", "--share", "0.5"),
     *("--base", "paper", "--ddpg.exploration-steps", "20", "--evaluation.every", "75", "--evaluation.episodes", "2"),
+    *("--ddpg.actor-every", "1", "--ddpg.target-every", "1"),  # one update to compile instead of two
 ]
 ENVIRONMENTS = """
 import gymnasium

@@ -458,6 +458,7 @@ def test_single_point_trains_evaluates_and_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "cache_compilations", lambda: None)
     short = {
         "segnn-single": {"layers": 1, "hidden_size": 24},
+        "sac": {"actor_every": 1, "target_every": 1},  # one update to compile instead of two
         "replay": {"seed_steps": 20, "batch_size": 8, "capacity": 500},
         "evaluation": {"every": 20, "episodes": 1},
         "episode_steps": 10,
