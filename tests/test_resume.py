@@ -76,7 +76,8 @@ HELPER = """
         folder, at, count, number, changes = json.loads(line)
         child = os.fork()
         if child == 0:
-            outcome = session.train(dataclasses.replace(CONFIG, **changes), Path(folder), display=Killer(at, count, number))
+            config, display = dataclasses.replace(CONFIG, **changes), Killer(at, count, number)
+            outcome = session.train(config, Path(folder), display=display)
             os._exit(0 if outcome.signal is None else 128 + outcome.signal)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
