@@ -40,22 +40,22 @@ class Cell:
 
 
 def table(reports: Iterable[Report]) -> str:
-    """A line for each task, base and number of steps; of several curves the one with most seeds."""
-    cells: dict[tuple[str, str, int], dict[str, Cell]] = {}
+    """A line for each task and number of steps on the default base; of several curves the one with most seeds."""
+    cells: dict[tuple[str, int], dict[str, Cell]] = {}
     for found in reports:
         for row in found.summary.rows:
             config = found.table.of(row.task, row.curve)[0].config
-            if row.step is None or (column := _column(config)) is None:
+            if row.step is None or config.base != bases.DEFAULT or (column := _column(config)) is None:
                 continue
-            line = cells.setdefault((config.base, row.task, row.step), {})
+            line = cells.setdefault((row.task, row.step), {})
             if column not in line or line[column].row.runs < row.runs:
                 line[column] = Cell(row)
     lines = {key: line for key, line in cells.items() if len(line) > 1}
     used = [name for name in COLUMNS.values() if any(name in line for line in lines.values())]
-    header = ("task", "base", "steps", *used)
+    header = ("task", "steps", *used)
     shown = [
-        (task, base, thousands(step), *(str(lines[base, task, step].get(name, "–")) for name in used))
-        for base, task, step in sorted(lines)
+        (task, thousands(step), *(str(lines[task, step].get(name, "–")) for name in used))
+        for task, step in sorted(lines)
     ]
     rows = [header, ("---",) * len(header), *shown]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
