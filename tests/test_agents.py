@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from euda.agents.agent import Agent, Algorithm, Program
+from euda.agents.agent import Agent
 from euda.agents.critics import Categorical, Critics, Scalar
 from euda.agents.ddpg import DDPG
 from euda.agents.named_arrays import flatten
 from euda.agents.network_settings import MLPConfig, ResidualConfig
 from euda.agents.networks import MLP, Networks, Params, mlp_networks, orthogonal, size
 from euda.agents.optimiser import begin, descend, make_optimiser
+from euda.agents.program import Algorithm, Program
 from euda.agents.residual import ResidualNetwork, residual_networks
 from euda.agents.sac import SAC
 from euda.agents.settings import NOISES, DDPGConfig, SACConfig, TD3Config

@@ -1,13 +1,12 @@
 """Transition → Agent: an immutable value with five verbs: initialise, observe, explore, act, update.
 
-What distinguishes DDPG from SAC is an `Algorithm`: pure functions on a dict of trees of arrays. Everything else
-is here once: compiling, the augmentation in front of the update, what the networks see of an observation, the NumPy
-copy of the actor, storing.
+What distinguishes DDPG from SAC is an `Algorithm`: pure functions on a dict of trees of arrays, compiled by a
+`Program`. Everything else is here once: acting, what the networks see of an observation, the NumPy copy of the actor,
+storing.
 
-One update is one jitted call. Which parts run (the actor learns at every second update) is decided on the
-host, so each combination is its own compiled function without branches. Arrays that an update replaces are
-donated: after `new, metrics = agent.update(...)` only `new` may learn on. The actor is not donated: the
-NumPy policy reads it in place, without a copy, and stays valid as long as it is held.
+After `new, metrics = agent.update(...)` only `new` may learn on, because the arrays that an update replaces are
+donated. The actor is not donated: the NumPy policy reads it in place, without a copy, and stays valid as long as it is
+held.
 
 All randomness of an update comes from (seed, number of updates), so nothing of it needs storing. Where observations
 are normalised, `observe` adds one to the statistics, and the next update is the first that sees it.
@@ -17,8 +16,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,135 +26,13 @@ import numpy.typing as npt
 
 from euda.agents.inputs import AS_THEY_ARE, Inputs
 from euda.agents.named_arrays import fill, fill_flat, flatten
-from euda.agents.networks import Network
 from euda.agents.noise import Noise
 from euda.agents.normaliser import Moments
-from euda.agents.packing import Packed, Packing
-from euda.agents.settings import LearningConfig
+from euda.agents.program import ACTOR, STATISTICS, Algorithm, Floats, Metrics, Program, State, program
 from euda.replay.augmentation import Augmentation, unchanged
-from euda.replay.buffer import Batch, Transition
+from euda.replay.buffer import Batch
 
-Floats = npt.NDArray[np.float32]
-State = Mapping[str, Any]
-"""The learner's arrays by name: trees of parameters, of their optimisers and of targets, and `finite`."""
-Metrics = dict[str, jax.Array]
-Due = tuple[bool, bool]
-"""Which of the slower parts an update includes: (actor, targets)."""
-_ACTOR, _STATISTICS, _MOMENTS = "actor", "statistics", "moments"
-
-
-class Algorithm(Protocol):
-    """A learning rule: pure functions of arrays, hashable."""
-
-    @property
-    def config(self) -> LearningConfig: ...
-    @property
-    def actor(self) -> Network: ...
-    @property
-    def features(self) -> int: ...
-    @property
-    def actions(self) -> int: ...
-
-    def initialise(self, key: jax.Array) -> dict[str, Any]:
-        """The trees at the beginning; the parameters of the actor are called 'actor'."""
-        ...
-
-    def update(
-        self, state: State, batch: Transition, key: jax.Array, step: Any, *, actor: bool, targets: bool
-    ) -> tuple[dict[str, Any], Metrics]:
-        """The trees that change, and scalars; `step` is the environment's."""
-        ...
-
-    def mode(self, outputs: Any) -> Any:
-        """The action without noise [..., m] of the actor's outputs, for NumPy or JAX arrays."""
-        ...
-
-    def sample(self, outputs: Floats, z: Floats, step: int) -> Floats:
-        """An exploring action [..., m], within [-1, 1], of the actor's outputs and numbers N(0, 1), in NumPy."""
-        ...
-
-
-class _Compiled(NamedTuple):
-    """An update compiled, and which of the packed arrays it takes and gives back."""
-
-    donated: list[int]
-    kept: list[int]
-    changed: list[int]
-    run: Callable[..., Any]
-    """(arrays donated, arrays kept, batch, key, clock) → (arrays changed, scalars)."""
-
-
-class Program:
-    """An algorithm with an augmentation and inputs in front, compiled once for each combination of parts."""
-
-    def __init__(self, algorithm: Algorithm, augment: Augmentation = unchanged, inputs: Inputs = AS_THEY_ARE) -> None:
-        self.algorithm, self.augment, self.inputs = algorithm, augment, inputs
-        self._compiled: dict[Due, _Compiled] = {}
-        self._packing: Packing | None = None
-        self.forward = jax.jit(algorithm.actor.apply)
-
-    def learn(self, state: State, batch: Batch, key: jax.Array, clock: Any, *, due: Due) -> Any:
-        """The whole update, a pure function; `clock` holds the environment's step and the number of updates before."""
-        step, count = clock[0], clock[1]
-        for_batch, for_loss = jax.random.split(jax.random.fold_in(key, count))
-        seen = self.augment(for_batch, batch)
-        s, following = (self.inputs(state.get(_STATISTICS), x) for x in (seen.observation, seen.next_observation))
-        seen = seen._replace(observation=s, next_observation=following)
-        changes, metrics = self.algorithm.update(state, seen, for_loss, step, actor=due[0], targets=due[1])
-        losses = [value for name, value in metrics.items() if name.endswith("loss")]
-        finite = functools.reduce(jnp.logical_and, map(jnp.isfinite, losses))
-        changes["finite"] = metrics["finite"] = jnp.logical_and(state["finite"], finite)
-        return changes, metrics
-
-    @functools.cached_property
-    def in_numpy(self) -> bool:
-        """Whether the actor has a NumPy form."""
-        network, observation = self.algorithm.actor, np.zeros(self.algorithm.features, np.float32)
-        return network.apply_numpy(network.initialise(jax.random.key(0)), observation) is not None
-
-    def __call__(self, state: Packed, batch: Batch, key: jax.Array, clock: Any, due: Due) -> tuple[Packed, Metrics]:
-        """The state after one update, and its scalars."""
-        if due not in self._compiled:
-            self._compiled[due] = self._compile(state, batch, key, clock, due)
-        parts, arrays = self._compiled[due], list(state.arrays)
-        donated, kept = [arrays[i] for i in parts.donated], [arrays[i] for i in parts.kept]
-        changes, metrics = parts.run(donated, kept, batch, key, clock)
-        for i, array in zip(parts.changed, changes, strict=True):
-            arrays[i] = array
-        return Packed(state.packing, arrays), metrics
-
-    def packed(self, state: State) -> Packed:
-        """The state in the few arrays that an update takes."""
-        if isinstance(state, Packed):
-            return state
-        if self._packing is None:
-            self._packing = Packing(state, apart=(_ACTOR, _STATISTICS))
-        return Packed.of(self._packing, state)
-
-    def _compile(self, state: Packed, batch: Batch, key: jax.Array, clock: Any, due: Due) -> _Compiled:
-        packing = state.packing
-        learn = jax.jit(functools.partial(self.learn, due=due))  # traced once for both calls of it here
-        changes, _ = jax.eval_shape(
-            lambda arrays, *rest: learn(packing.unpack(arrays), *rest), state.arrays, batch, key, clock
-        )
-        changed = packing.holding(changes)
-        donated = [i for i in changed if i not in packing.holding([_ACTOR])]
-        kept = [i for i in range(len(state.arrays)) if i not in donated]
-
-        def run(of_donated: Sequence[Any], of_kept: Sequence[Any], *rest: Any) -> Any:
-            arrays = dict(zip((*donated, *kept), (*of_donated, *of_kept), strict=True))
-            before = packing.unpack(arrays)
-            changes, metrics = learn(before, *rest)
-            after = packing.pack(jnp, {**before, **changes})
-            return [after[i] for i in changed], metrics
-
-        return _Compiled(donated, kept, changed, jax.jit(run, donate_argnums=0))
-
-
-@functools.lru_cache(maxsize=16)
-def program(algorithm: Algorithm, augment: Augmentation = unchanged, inputs: Inputs = AS_THEY_ARE) -> Program:
-    """The program of an algorithm, an augmentation and inputs; equal ones share what is compiled."""
-    return Program(algorithm, augment, inputs)
+_MOMENTS = "moments"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +61,7 @@ class Agent:
     @functools.cached_property
     def policy(self) -> Callable[[Floats], Floats]:
         """What the networks see, [dim] or [B, dim], to the actor's outputs, in NumPy if the network has such a form."""
-        network, params = self.program.algorithm.actor, self.state[_ACTOR]
+        network, params = self.program.algorithm.actor, self.state[ACTOR]
         if not self.program.in_numpy:
             return functools.partial(_forward, self.program.forward, params)
         return functools.partial(network.apply_numpy, jax.tree.map(np.asarray, params))  # type: ignore[return-value]
@@ -208,18 +85,18 @@ class Agent:
         return algorithm.sample(self._outputs(observation), z, step)
 
     def _outputs(self, observations: Floats) -> Floats:
-        return self.program.inputs.ask(self.state.get(_STATISTICS), self.policy, observations)
+        return self.program.inputs.ask(self.state.get(STATISTICS), self.policy, observations)
 
     @property
     def acting(self) -> dict[str, Any]:
         """The trees of arrays that acting alone needs."""
-        return {name: self.state[name] for name in (_ACTOR, _STATISTICS) if name in self.state}
+        return {name: self.state[name] for name in (ACTOR, STATISTICS) if name in self.state}
 
     def answer(self, arrays: State, observations: Any) -> Any:
         """`act` as a pure function of the arrays in `acting` and of JAX's observations [B, dim]: what exports trace."""
         algorithm = self.program.algorithm
-        actor = functools.partial(algorithm.actor.apply, arrays[_ACTOR])
-        return algorithm.mode(self.program.inputs.ask(arrays.get(_STATISTICS), actor, observations))
+        actor = functools.partial(algorithm.actor.apply, arrays[ACTOR])
+        return algorithm.mode(self.program.inputs.ask(arrays.get(STATISTICS), actor, observations))
 
     # -- learning --------------------------------------------------------------------------------------
 
@@ -240,7 +117,7 @@ class Agent:
         clock = np.array((step, self.updates), np.int32)
         state = self.program.packed(self.state)
         if (statistics := self.program.inputs.statistics(self.moments)) is not None:
-            state = state.with_whole(_STATISTICS, statistics)
+            state = state.with_whole(STATISTICS, statistics)
         state, metrics = self.program(state, batch, self.key, clock, due)
         agent = Agent(self.program, state, self.key, self.updates + 1, self.moments)
         return (agent if due[0] else self._with_policy(agent)), metrics
@@ -281,10 +158,10 @@ class Agent:
     ) -> Agent:
         """An agent that can only act, from `policy_arrays` or from more; also from the one vector of older runs."""
         actor = algorithm.actor.initialise(jax.random.key(0))
-        state = {_ACTOR: actor, **_statistics(inputs, inputs.begin())}
+        state = {ACTOR: actor, **_statistics(inputs, inputs.begin())}
         names = flatten(state).keys()
-        if _ACTOR in arrays.keys() - names:
-            state = {_ACTOR: fill_flat(actor, arrays[_ACTOR])}
+        if ACTOR in arrays.keys() - names:
+            state = {ACTOR: fill_flat(actor, arrays[ACTOR])}
         else:
             state = fill(state, {name: arrays[name] for name in names & arrays.keys()})
         return Agent(program(algorithm, unchanged, inputs), _on_device(state), jax.random.key(0))
@@ -299,7 +176,7 @@ def _fresh(algorithm: Algorithm, inputs: Inputs, key: jax.Array) -> dict[str, An
 
 def _statistics(inputs: Inputs, moments: Moments | None) -> dict[str, Any]:
     statistics = inputs.statistics(moments)
-    return {} if statistics is None else {_STATISTICS: statistics}
+    return {} if statistics is None else {STATISTICS: statistics}
 
 
 def _stored(key: jax.Array, updates: int, moments: Moments | None) -> dict[str, Any]:
@@ -313,7 +190,7 @@ def _on_device(state: Mapping[str, Any]) -> dict[str, Any]:
 
     Statistics stay on the host, where every action needs them.
     """
-    return {name: tree if name == _STATISTICS else jax.tree.map(jnp.array, tree) for name, tree in state.items()}
+    return {name: tree if name == STATISTICS else jax.tree.map(jnp.array, tree) for name, tree in state.items()}
 
 
 def _forward(forward: Callable[..., Any], params: Any, observations: Floats) -> Floats:

@@ -24,10 +24,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from euda.agents.agent import Floats, Metrics, State
 from euda.agents.critics import Critics
 from euda.agents.networks import Network, Networks, Params, mlp_networks
 from euda.agents.optimiser import begin, descend, follow, make_optimiser
+from euda.agents.program import Floats, Metrics, State
 from euda.agents.settings import DDPGConfig
 from euda.replay.buffer import Transition
 from euda.replay.random_draws import normal

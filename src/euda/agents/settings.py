@@ -124,7 +124,7 @@ class AgentRow(NamedTuple):
     """An agent: its learning rule, and the settings it takes."""
 
     rule: Maker
-    """A class; its `make(features, actions, settings, networks)` gives the rule, see `agent.Algorithm`."""
+    """A class; its `make(features, actions, settings, networks)` gives the rule, see `program.Algorithm`."""
     settings: type[LearningConfig]
 
 

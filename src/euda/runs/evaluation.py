@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from euda.agents.agent import Agent, Algorithm, Floats
+from euda.agents.agent import Agent
 from euda.agents.averaging import images
 from euda.agents.input_settings import FRAMES, NORMALISERS
 from euda.agents.inputs import Inputs
 from euda.agents.network_settings import NETWORKS
 from euda.agents.networks import Networks
+from euda.agents.program import Algorithm, Floats
 from euda.agents.settings import AGENTS
 from euda.body.layout import Layout
 from euda.errors import EudaError, InstabilityError, unknown

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from euda.agents.agent import Agent, Metrics, program
+from euda.agents.agent import Agent
 from euda.agents.noise import Noise
+from euda.agents.program import Metrics, program
 from euda.agents.settings import NOISES
 from euda.errors import InstabilityError
 from euda.lookup import loaded
