@@ -9,7 +9,8 @@ from euda import ModelEnv, TaskEnv, certify
 from euda.symmetry.judging.coverage import Coverage, Limit, all_limits, collidable_pairs, touched_now
 from euda.symmetry.judging.seek import Seeker
 from euda.symmetry.judging.states import visited_states
-from euda.symmetry.judging.suspects import LINE, fitted
+from euda.symmetry.judging.suspects import WORLD_SUSPECTS
+from euda.terminal import printing
 from euda.symmetry.judging.transformation import WorldYaw
 from euda.symmetry.judging.twin import Trial, Twin
 from euda.symmetry.judging.verdict import Rows, judge_dynamics, judge_part
@@ -146,11 +147,17 @@ def test_a_field_is_judged_where_the_dynamics_are_exact():
     assert judge_part(errors, rows(60)).verdict == "broken"
 
 
-def test_lines_are_short():
-    long = [f"at {'capsule-ellipsoid, ' * 9}", "at capsule-ellipsoid"]
-    assert fitted("cone", long, "worst error 1", "mend it") == "cone: at capsule-ellipsoid; worst error 1; mend it"
-    assert "mend it" not in fitted("cone", [80 * "x"], "worst error 1", "mend it, " * 9)
-    assert len(fitted("cone", [300 * "x"], "worst error 1", "mend it")) == LINE < 120
+def test_causes_are_complete_and_printed_on_short_lines(capsys):
+    cone = next(one for one in WORLD_SUSPECTS if one.names_contacts)
+    contacts = [f"capsule-ellipsoid (thigh {k} and shin {k})" for k in range(9)]
+    cause = cone.line("", "without it the worst error is 1e-12", contacts)
+    assert all(contact in cause for contact in contacts)
+    assert cause.endswith(cone.advice)
+    printing.statement(f"because: {cause}")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 2
+    assert all(len(line) < 120 for line in lines)
+    assert " ".join(line.strip() for line in lines) == f"because: {cause}"
 
 
 # -- solver and collisions -------------------------------------------------------------------------------
@@ -171,7 +178,6 @@ def test_collisions_found_by_iteration_are_a_verdict_of_their_own(tmp_path):
     assert found.coverage.contacts.missed == ()
     assert found.verdict == "exact but for iterative collisions"
     assert 1e-9 < found.dynamics.max < 1e-3
-    assert any(line.startswith("convex collisions: ellipsoid-capsule") for line in found.causes)
-    assert all(len(line) < 120 for line in found.causes)
+    assert any(line.startswith("convex collisions: contacts of ellipsoid-capsule") for line in found.causes)
     assert mujoco.get_mjcb_contactfilter() is None
     assert certify(ModelEnv(write(tmp_path, BARREL.format(shape="box"))), states=24, yaws=4).verdict == "exact"

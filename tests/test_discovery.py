@@ -287,6 +287,7 @@ def test_no_symmetry_at_all_names_the_nearest():
 
 
 def test_a_group_too_large_to_list_is_refused(monkeypatch):
+    monkeypatch.setattr(discovery, "_FOUND", {})  # nobody has sought them before
     monkeypatch.setattr(discovery, "LARGEST", 8)
     with pytest.raises(ModelError, match="more than 8 symmetries: probably it is round"):
         symmetries(star(5))
