@@ -10,10 +10,10 @@ from euda.symmetry.judging.coverage import Coverage, Limit, all_limits, collidab
 from euda.symmetry.judging.seek import Seeker
 from euda.symmetry.judging.states import visited_states
 from euda.symmetry.judging.suspects import WORLD_SUSPECTS
-from euda.terminal import printing
 from euda.symmetry.judging.transformation import WorldYaw
 from euda.symmetry.judging.twin import Trial, Twin
 from euda.symmetry.judging.verdict import Rows, judge_dynamics, judge_part
+from euda.terminal import printing
 
 # Everything overlaps everything, so what does not collide is kept from it by a rule.
 HEAP = """
