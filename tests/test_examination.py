@@ -11,6 +11,7 @@ from symmetric_robots import crane, star
 
 import euda
 from euda.errors import EudaError
+from euda.media.group_picture import group_picture
 from euda.symmetry.examination import examine
 from euda.symmetry.group import Group
 from euda.symmetry.judging.transformation import ElementImage
@@ -168,6 +169,8 @@ class Drawn(euda.TaskEnv):
 def test_a_model_drawn_in_every_episode_is_refused():
     with pytest.raises(EudaError, match="changes from episode to episode \\(body_mass\\)"):
         examine(Drawn("walker_run"), states=3)
+    with pytest.raises(EudaError, match="changes from episode to episode \\(body_mass\\)"):
+        group_picture(Drawn("walker_run"), 64, 48)
 
 
 def test_an_environment_goes_on_as_if_nothing_had_happened():

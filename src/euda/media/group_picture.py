@@ -20,6 +20,7 @@ from euda.errors import EudaError
 from euda.media import framing, staging
 from euda.symmetry.discovery import symmetries
 from euda.symmetry.element import Element
+from euda.symmetry.examination import refuse_randomised
 from euda.tasks.base_env import LimbEnv
 
 _YAWS = (-0.7, 0.9)  # of an image and of the one behind it (rad)
@@ -45,6 +46,7 @@ def group_picture(env: LimbEnv, width: int = 1280, height: int = 720) -> np.ndar
     ((48, 64, 3), 'uint8')
     """
     rendering.check_size(width, height)
+    refuse_randomised(env)
     group = symmetries(env.model)
     if group.order == 1:
         nearest = f"; the nearest is {group.nearest}" if group.nearest else ""

@@ -68,7 +68,7 @@ def examine(
     before = env.get_state()
     try:
         progress("looking for symmetries in the model")
-        _refuse_randomised(env)
+        refuse_randomised(env)
         group = symmetries(env.model) if group is None else group
         return _Examination(Twin(env, layout, observe), group, states, seed, progress).result()
     finally:
@@ -230,7 +230,7 @@ _PHYSICAL = ("body_mass", "body_inertia", "body_ipos", "jnt_range", "jnt_stiffne
              "actuator_gainprm", "actuator_biasprm", "actuator_gear", "tendon_stiffness", "wrap_prm")  # fmt: skip
 
 
-def _refuse_randomised(env: LimbEnv) -> None:
+def refuse_randomised(env: LimbEnv) -> None:
     """A model that an episode draws anew has a group of its own in every episode."""
     seen = []
     for seed in (0, 1):
