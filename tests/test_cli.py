@@ -55,18 +55,18 @@ def test_layout(run):
 
 
 def test_certify(run):
-    code, out, _ = run("certify", "hopper3d_hop", "--states", 24)
+    code, out, _ = run("certify", "hopper3d_hop", "--states", 12)
     assert code == 0
     assert re.fullmatch(
-        r"verdict: exact, tested in 24 states and \d+ made on purpose with \d+ of 15 contact pairs and 24 of 24 limits",
+        r"verdict: exact, tested in 12 states and \d+ made on purpose with \d+ of 15 contact pairs and 24 of 24 limits",
         out.splitlines()[-1],
     )
-    code, out, _ = run("certify", "quadruped_run", "--json", "--states", 30)
+    code, out, _ = run("certify", "quadruped_run", "--json", "--states", 18)
     assert code == 1
     found = json.loads(out)
     assert (found["verdict"], found["cone"], found["yaws"]) == ("near", "pyramidal", 4)
     assert run("certify", "hopper_hop", "--features", "joint", "--tolerance", "100", "--states", 6)[0] == 0
-    code, out, _ = run("certify", "humanoid_stand", "--cone", "elliptic", "--states", 24)
+    code, out, _ = run("certify", "humanoid_stand", "--cone", "elliptic", "--states", 12)
     assert code == 1
     assert "because: the reward does not turn" in out
 

@@ -69,7 +69,7 @@ def test_what_ctrl_c_stopped_goes_on_and_is_drawn_filmed_and_told(tmp_path, caps
     """The real program in a process of its own; then the same command here, to the end."""
     monkeypatch.setattr(demo, "FILMED", {"steps": 3, "width": 64, "height": 48})
     words = ["demo", "--out", str(tmp_path), *TINY]
-    command = [sys.executable, "-m", "euda.terminal.cli", *words]
+    command = [sys.executable, "-m", "euda.terminal.cli", *words, "--workers", "1"]  # the other run has yet to begin
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 240
     while not list(tmp_path.glob("*/*/checkpoints/checkpoint-*.json")) and time.monotonic() < deadline:

@@ -91,7 +91,7 @@ def test_a_worker_killed_mid_run_leaves_the_same_bytes(undisturbed, tmp_path):
     assert found == contents(undisturbed)[name]
 
 
-def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(undisturbed, tmp_path):
+def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(undisturbed, tmp_path, capsys):
     runs = tmp_path / "runs"
     command = [
         sys.executable, "-m", "euda.terminal.cli", "study", "run", str(write(tmp_path, TWO)), "--runs", str(runs)
@@ -105,9 +105,8 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(undisturbed, tmp_path
             time.sleep(0.01)
 
     wait_for(".studies/tiny/launch.json")
-    second = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert second.returncode == 2
-    assert f"is being run already, by process {process.pid}" in second.stderr
+    assert cli.main(command[3:]) == 2
+    assert f"is being run already, by process {process.pid}" in capsys.readouterr().err
     wait_for("*/*/checkpoints/*.json")
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)

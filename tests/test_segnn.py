@@ -19,7 +19,7 @@ from euda import make
 from euda.agents.agent import Agent
 from euda.agents.ddpg import DDPG
 from euda.agents.named_arrays import flatten
-from euda.agents.network_settings import SEGNNConfig
+from euda.agents.network_settings import MLPConfig, SEGNNConfig
 from euda.agents.networks import MLP
 from euda.agents.optimiser import begin, descend, make_optimiser
 from euda.agents.segnn.graph import OnePoint, TwoPoints
@@ -288,7 +288,7 @@ def test_paper_parity_cannot_fit_a_controller_that_axial_parity_and_a_perceptron
     x = reacher_states(1600)
     y = controller(x)
     paper, axial = (fit(actor(config(parity, layers=1, hidden_size=32)), x, y, 400) for parity in PARITIES)
-    perceptron = fit(MLP((LAYOUT.dim,), 2), x, y, 400, rate=1e-3)
+    perceptron = fit(MLP((LAYOUT.dim,), 2, MLPConfig(hidden_size=64)), x, y, 400, rate=1e-3)
     assert 0.9 < paper < 1.3
     assert axial < 0.3
     assert perceptron < 0.3

@@ -5,6 +5,7 @@ What a task adds, a reset and a reward, is in `euda.tasks.task_env`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -191,6 +192,11 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         aims = {name: value.copy() for name, value in self._aims().items()}
         return state | aims | {name: getattr(self.model, name).copy() for name in _MUTABLE}
 
+    @functools.cached_property
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """What a state of this model looks like; certificates restore thousands."""
+        return {name: value.shape for name, value in self.get_state().items()}
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Refused: the copy would go on reading the original's memory."""
         raise EudaError("an environment cannot be copied: make another one and give it set_state(env.get_state())")
@@ -206,8 +212,7 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
     def set_state(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from a state that `get_state` returned, in this or in a fresh environment of the same kind."""
-        wanted = {name: value.shape for name, value in self.get_state().items()}
-        wrong = [name for name, shape in wanted.items() if name not in state or np.shape(state[name]) != shape]
+        wrong = [name for name, shape in self._shapes.items() if name not in state or np.shape(state[name]) != shape]
         if wrong:
             raise EudaError(f"this state does not belong to this model: {', '.join(wrong)} missing or of another size")
         for name in _MUTABLE:

@@ -16,6 +16,8 @@ _FLAG, _GEOM, _CONSTRAINT = mujoco.mjtDisableBit, mujoco.mjtGeom, mujoco.mjtCons
 _ITERATIVE = {int(_GEOM.mjGEOM_ELLIPSOID), int(_GEOM.mjGEOM_CYLINDER), int(_GEOM.mjGEOM_MESH)}
 _CLOSED = {(int(_GEOM.mjGEOM_SPHERE), int(_GEOM.mjGEOM_CYLINDER))}  # has a formula of its own
 _PLANE = int(_GEOM.mjGEOM_PLANE)
+_BALL = int(mujoco.mjtJoint.mjJNT_BALL)
+_OF_JOINT, _OF_TENDON = int(_CONSTRAINT.mjCNSTR_LIMIT_JOINT), int(_CONSTRAINT.mjCNSTR_LIMIT_TENDON)
 GeomPair = tuple[int, int]
 """Ids of two geoms, the smaller first."""
 
@@ -113,9 +115,10 @@ def all_limits(model: mujoco.MjModel) -> list[Limit]:
     """Both ends of every limited joint and tendon; a ball joint has one, how far it may turn."""
     if int(model.opt.disableflags) & (int(_FLAG.mjDSBL_LIMIT) | int(_FLAG.mjDSBL_CONSTRAINT)):
         return []
-    ball = int(mujoco.mjtJoint.mjJNT_BALL)
     joints = [j for j in range(model.njnt) if model.jnt_limited[j]]
-    ends = [Limit("joint", j, end) for j in joints for end in ((True,) if model.jnt_type[j] == ball else (False, True))]
+    ends = [
+        Limit("joint", j, end) for j in joints for end in ((True,) if model.jnt_type[j] == _BALL else (False, True))
+    ]
     tendons = [t for t in range(model.ntendon) if model.tendon_limited[t]]
     return [*ends, *(Limit("tendon", t, end) for t in tendons for end in (False, True))]
 
@@ -132,8 +135,8 @@ def is_iterative(model: mujoco.MjModel, pair: GeomPair) -> bool:
 def touched_now(env: LimbEnv) -> Touched:
     """Contacts and limits that act in the present state of a simulation."""
     model, data = env.model, env.data
-    geoms, dims = data.contact.geom, data.contact.dim
-    pairs = [(_ordered(int(a), int(b)), int(dim)) for (a, b), dim in zip(geoms, dims, strict=True) if a >= 0 and b >= 0]
+    geoms, dims = data.contact.geom.tolist(), data.contact.dim.tolist()
+    pairs = [(_ordered(a, b), dim) for (a, b), dim in zip(geoms, dims, strict=True) if a >= 0 and b >= 0]
     return Touched(
         frozenset(pair for pair, _ in pairs),
         frozenset(pair for pair, dim in pairs if dim > 1),
@@ -143,14 +146,14 @@ def touched_now(env: LimbEnv) -> Touched:
 
 def _limits_now(model: mujoco.MjModel, data: mujoco.MjData) -> Iterable[Limit]:
     kinds, which = data.efc_type, data.efc_id
-    for row in np.flatnonzero(kinds == int(_CONSTRAINT.mjCNSTR_LIMIT_JOINT)):
-        joint = int(which[row])
-        value = float(data.qpos[model.jnt_qposadr[joint]])
-        is_ball = model.jnt_type[joint] == int(mujoco.mjtJoint.mjJNT_BALL)
-        yield Limit("joint", joint, bool(is_ball or value > model.jnt_range[joint].mean()))
-    for row in np.flatnonzero(kinds == int(_CONSTRAINT.mjCNSTR_LIMIT_TENDON)):
-        tendon = int(which[row])
-        yield Limit("tendon", tendon, bool(data.ten_length[tendon] > model.tendon_range[tendon].mean()))
+    joints, tendons = which[kinds == _OF_JOINT], which[kinds == _OF_TENDON]
+    if joints.size:
+        upper = data.qpos[model.jnt_qposadr[joints]] > model.jnt_range[joints].mean(axis=1)
+        upper |= model.jnt_type[joints] == _BALL
+        yield from (Limit("joint", *end) for end in zip(joints.tolist(), upper.tolist(), strict=True))
+    if tendons.size:
+        upper = data.ten_length[tendons] > model.tendon_range[tendons].mean(axis=1)
+        yield from (Limit("tendon", *end) for end in zip(tendons.tolist(), upper.tolist(), strict=True))
 
 
 def touched_in_step(env: LimbEnv, action: np.ndarray) -> Touched:
