@@ -142,6 +142,7 @@ def euda(folder, *words):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
 
 
+@pytest.mark.slow
 def test_rows_from_outside_train_from_the_command_line_and_from_a_study(there):
     own = ["--method", "mine", "--base", "small", "--narrow.units", "3", "--shift.by", "2"]
     done = euda(there, "train", "reacher_mine", *IMPORTS, *own, "--plain.smoothness", "0.5", "--out", "run", *SMALL)

@@ -35,6 +35,7 @@ POLICIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEVEN)
 def test_same_as_dm_control_over_whole_episodes(name):
     """Same seed and actions: the same states, rewards and observations, bit for bit, in an episode and the next one.
