@@ -28,7 +28,7 @@ from euda.agents.inputs import AS_THEY_ARE, Inputs
 from euda.agents.named_arrays import fill, fill_flat, flatten
 from euda.agents.noise import Noise
 from euda.agents.normaliser import Moments
-from euda.agents.program import ACTOR, STATISTICS, Algorithm, Floats, Metrics, Program, State, program
+from euda.agents.program import ACTOR, STATISTICS, Algorithm, Floats, Program, Scalars, State, program
 from euda.replay.augmentation import Augmentation, unchanged
 from euda.replay.buffer import Batch
 
@@ -107,10 +107,10 @@ class Agent:
         moments = self.program.inputs.observe(self.moments, observation)
         return self._with_policy(Agent(self.program, self.state, self.key, self.updates, moments))
 
-    def update(self, batch: Batch, step: int) -> tuple[Agent, Metrics]:
+    def update(self, batch: Batch, step: int) -> tuple[Agent, Scalars]:
         """The agent after learning from `batch` at the environment's step `step`, and scalars that stay on the device.
 
-        `metrics["finite"]` is false from the first loss on that is not a number; check it now and then.
+        `metrics["finite"]` is 0 from the first loss on that is not a number; check it now and then.
         """
         config = self.program.algorithm.config
         due = (self.updates % config.actor_every == 0, self.updates % config.target_every == 0)

@@ -60,6 +60,7 @@ class Packing:
                 lengths[leaf.dtype] = start + leaf.size
             self.trees[name] = _Tree(structure, tuple(places))
         self.vectors = frozenset(vectors.values())
+        self.arrays_of = {name: frozenset(place.array for place in tree.places) for name, tree in self.trees.items()}
 
     def _new(self) -> int:
         self._count += 1
@@ -88,7 +89,7 @@ class Packing:
 
     def holding(self, names: Collection[str]) -> list[int]:
         """The indices of the arrays in which something of these trees is."""
-        return sorted({place.array for name in names for place in self.trees[name].places})
+        return sorted(set().union(*(self.arrays_of[name] for name in names)))
 
 
 @jax.tree_util.register_pytree_node_class
@@ -107,7 +108,7 @@ class Packed(Mapping[str, Any]):
         return Packed(packing, arrays)
 
     def __getitem__(self, name: str) -> Any:
-        indices = self.packing.holding([name])
+        indices = self.packing.arrays_of[name]
         # Vectors as copies: an update donates them, and a view would be of memory that is written again.
         return self.packing.tree(
             name, {i: np.array(self.arrays[i]) if i in self.packing.vectors else self.arrays[i] for i in indices}

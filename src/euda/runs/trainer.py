@@ -17,7 +17,7 @@ import numpy as np
 
 from euda.agents.agent import Agent
 from euda.agents.noise import Noise
-from euda.agents.program import Metrics, program
+from euda.agents.program import Scalars, program
 from euda.agents.settings import NOISES
 from euda.errors import InstabilityError
 from euda.lookup import loaded
@@ -43,9 +43,9 @@ class Averages:
         self._sums: dict[str, list[float]] = {name: [float(s), int(n)] for name, (s, n) in (sums or {}).items()}
         if any(count < 1 for _, count in self._sums.values()):
             raise ValueError("averages of no updates")
-        self._pending: list[Metrics] = []
+        self._pending: list[Scalars] = []
 
-    def add(self, metrics: Metrics) -> None:
+    def add(self, metrics: Scalars) -> None:
         """Take the scalars of one update."""
         self._pending.append(metrics)
 
@@ -55,7 +55,7 @@ class Averages:
             for name, value in metrics.items():
                 if name != "finite":
                     pair = self._sums.setdefault(name, [0.0, 0])
-                    pair[0] += float(value)
+                    pair[0] += value
                     pair[1] += 1
         self._pending.clear()
         return self._sums
