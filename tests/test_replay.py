@@ -131,6 +131,30 @@ def test_sampling_is_uniform_over_stored_actions() -> None:
     assert np.sum((counts - 2000) ** 2 / 2000) < 30  # chi squared with 9 degrees of freedom: p < 0.0005
 
 
+@pytest.mark.parametrize("capacity", [1000, 300])  # all are there, or the first have been forgotten
+@pytest.mark.parametrize("recency", [1.0, 2.0, 3.0])
+def test_ages_are_drawn_as_recency_says(recency: float, capacity: int) -> None:
+    buffer = ReplayBuffer(DIM, ACTIONS, capacity, recency=recency)
+    fill(buffer, [100] * 5, Source())
+    number, draws = len(buffer), 40_000
+    live = np.unique(ReplayBuffer.sample(buffer, np.random.default_rng(0), 200_000).observation[:, 0])
+    assert len(live) == number  # the oldest too
+    names = buffer.sample(np.random.default_rng(1), draws).observation[:, 0]
+    ages = len(live) - 1 - np.searchsorted(live, names)
+    for share in (0.125, 0.5, 0.75):
+        expected = (round(share * number) / number) ** (1 / recency)
+        assert np.mean(ages < round(share * number)) == pytest.approx(expected, abs=4 * np.sqrt(0.25 / draws))
+
+
+def test_without_recency_draws_are_what_they_were_before_it() -> None:
+    buffer = ReplayBuffer(DIM, ACTIONS, 100)
+    fill(buffer, [7, 20], Source())
+    one = buffer.sample(np.random.default_rng(5), 50).observation[:, 0]
+    chosen = np.random.default_rng(5).integers(0, 27, size=50)
+    starts = np.unique(buffer.sample(np.random.default_rng(0), 5000).observation[:, 0])
+    np.testing.assert_array_equal(one, starts[chosen])
+
+
 def test_samples_are_fresh_contiguous_float32() -> None:
     buffer = ReplayBuffer(DIM, ACTIONS, 100)
     fill(buffer, [20], Source())
@@ -341,6 +365,8 @@ def test_bad_input() -> None:
         with pytest.raises(EudaError, match="finite"):
             buffer.step([0, 0], reward, 1.0, observation)
     assert len(buffer) == 0
+    with pytest.raises(EudaError, match=r"recency must be at least 1.*not 0\.5"):
+        ReplayBuffer(DIM, ACTIONS, 100, recency=0.5)
     for sizes in ((0, 1, 10), (1, 0, 10), (1, 1, 1)):
         with pytest.raises(EudaError, match="sizes"):
             ReplayBuffer(*sizes)

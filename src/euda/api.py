@@ -16,6 +16,7 @@ import numpy.typing as npt
 from euda.errors import EudaError
 
 if TYPE_CHECKING:
+    from euda.runs.config import RunConfig
     from euda.runs.run_folder import Run
     from euda.runs.turned_evaluation import TurnedReturns
 
@@ -25,7 +26,7 @@ Policy = Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float32]]
 
 def train(
     task: str,
-    method: str = "rotate",
+    method: str | None = None,
     *,
     base: str | None = None,
     share: float | None = None,
@@ -39,7 +40,7 @@ def train(
 ) -> Run:
     """Train a policy, or go on with a run that was stopped; returns the run, a folder with everything about it.
 
-    `task`, `method`, `base`, `share`, `steps` and `seed` mean what they mean to `euda train`; `out` is the folder, by
+    Without a `method` it is `canonical`, or `rotate` where that does not fit. `task`, `method`, `base`, `share`, `steps` and `seed` mean what they mean to `euda train`; `out` is the folder, by
     default `runs/TASK/METHOD-SHARE-seedSEED`. `overrides` are those of a study file: `agent="sac"`,
     `cone="elliptic"`, `mlp={"hidden_size": 64}`, `evaluation={"every": 5000}`. A finished run returns at once.
     Ctrl-C saves and raises KeyboardInterrupt; the same call goes on from there.
@@ -61,22 +62,29 @@ def train(
     [0, 20, 40]
     """
     from euda import trusted_code
-    from euda.runs import machine
+    from euda.runs import bases, machine, usual_method
     from euda.runs import run_folder as runs
     from euda.studies import plan
 
     given = {"base": base, "share": share, "steps": steps}
-    row = {"method": method, "overrides": overrides} | {key: v for key, v in given.items() if v is not None}
-    table: dict[str, Any] = {"tasks": [task], "seeds": [seed], "methods": {method: row}}
+    row = {"overrides": overrides} | {key: v for key, v in given.items() if v is not None}
+    table: dict[str, Any] = {"tasks": [task], "seeds": [seed]}
     if robot is not None:
         table["robots"] = {task: dict(robot)}
         for named in (task, str(robot.get("reward"))):
             if ":" in named:
                 trusted_code.name(named)
-    try:
-        config = plan.parse("train", table).runs[0].config
-    except EudaError as error:
-        raise EudaError(str(error).removeprefix(f"[methods.{method}]: ")) from None
+
+    def make(name: str) -> RunConfig:
+        try:
+            return plan.parse("train", table | {"methods": {name: {"method": name, **row}}}).runs[0].config
+        except EudaError as error:
+            raise EudaError(str(error).removeprefix(f"[methods.{name}]: ")) from None
+
+    if method is None:
+        config = usual_method.fitting(usual_method.usual_method(base or bases.DEFAULT, share, overrides), make)
+    else:
+        config = make(method)
     folder = Path(out) if out is not None else Path("runs") / config.folder_name
     with machine.borrowed(one_thread):
         from euda.runs import session

@@ -78,6 +78,7 @@ class ReplayBuffer:
         *,
         n_step: int = 3,
         discount: float = 0.99,
+        recency: float = 1.0,
         marked: bool = False,
         slack: int = 0,
         expected: int | None = None,
@@ -90,7 +91,10 @@ class ReplayBuffer:
                 f" {observation_dim} features, {action_dim} actions, n_step {n_step}, capacity {capacity}"
                 f" and slack {slack}"
             )
+        if recency < 1:
+            raise EudaError(f"recency must be at least 1, which draws all transitions alike, not {recency}")
         self.capacity, self.n_step, self.discount, self.slack = capacity, n_step, discount, slack
+        self.recency = recency
         self._slots, self._is_marked = capacity + slack, marked
         self._sizes = np.array([capacity, slack, observation_dim, action_dim], np.int64)
         # Observations ever inserted, the newest in slot (observations - 1) % slots; transitions ever inserted,
@@ -202,13 +206,20 @@ class ReplayBuffer:
         return self._transitions - self._oldest
 
     def sample(self, generator: np.random.Generator, batch_size: int = 256) -> Batch:
-        """`batch_size` transitions, uniform with replacement, in fresh arrays.
+        """`batch_size` transitions with replacement, uniform or with a preference for new ones, in fresh arrays.
+
+        With n transitions the age of a drawn one is n u^recency, u uniform: whatever n is, the newest share s of them
+        makes up s^(1/recency) of a batch. So old ones fade as new ones come, and none is forgotten.
 
         The arrays are never reused: JAX may read them in place, after this call has long returned.
         """
         if not len(self):
             raise EudaError("the replay buffer is empty: nothing can be sampled")
-        chosen = generator.integers(self._oldest, self._transitions, size=batch_size)
+        if self.recency == 1:
+            chosen = generator.integers(self._oldest, self._transitions, size=batch_size)
+        else:  # u < 1, so ages are below the number of transitions, but for rounding
+            ages = (len(self) * generator.random(batch_size) ** self.recency).astype(np.int64)
+            chosen = self._transitions - 1 - np.minimum(ages, len(self) - 1)
         return self._windows(self._start.take(chosen, mode="wrap"))
 
     def _windows(self, start: npt.NDArray[np.int64]) -> Batch:

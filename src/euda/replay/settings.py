@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
-from annotated_types import Ge
+from annotated_types import Ge, Interval
 
 from euda import lookup
 from euda.errors import EudaError
 from euda.lookup import Maker
-from euda.schema import Count, NotNegative, Positive, Settings, Share, Steps
+from euda.schema import Count, NotNegative, Positive, Settings, Share, Since, Steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +30,8 @@ class ReplayConfig(Settings):
     """Environment steps stored before the first update."""
     updates_per_step: Positive = 1.0
     """Batches learnt from per environment step; 0.25: one every four steps."""
+    recency: Annotated[float, Interval(ge=1, le=100), Since(1.0)] = 1.0
+    """Preference for new transitions: ages are drawn as (all there are) u^recency; 3: half from the newest eighth."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

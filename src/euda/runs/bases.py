@@ -27,6 +27,8 @@ class Base:
     """Of methods that name none."""
     network: str = "mlp"
     """Of methods that name none."""
+    method: str = "rotate"
+    """Of runs that name none, where it fits (`usual_method`)."""
     settings: tuple[Settings, ...] = ()
     """Of any class, where they are not that class's defaults."""
     symmetric_share: float | None = None
@@ -54,6 +56,8 @@ BASES: dict[str, Base] = {
     PAPER: Base(),
     SWIFT: Base(
         agent="sac",
+        # better than `rotate` on the reacher, and without a share to choose; see docs/choosing.md
+        method="canonical",
         settings=(
             # One critic: the lower of two costs as much again, and returns that never end early need no pessimism. The
             # temperature begins where its bonus is small beside rewards of 0.02 per step, and the policy with a spread

@@ -109,6 +109,7 @@ class Trainer:
             replay.capacity,
             n_step=replay.n_step,
             discount=replay.discount,
+            recency=replay.recency,
             marked=config.marks_transitions,
             slack=spare_slots(config),
             expected=2 * config.steps + 2,  # every step might begin an episode

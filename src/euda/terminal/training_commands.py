@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import shlex
@@ -17,6 +18,7 @@ from euda.runs.environments import cautions
 from euda.runs.resolution import resolve, resolve_parts
 from euda.runs.robot_config import RobotConfig
 from euda.runs.robot_flags import RobotFlags
+from euda.runs.usual_method import fitting, usual_method
 from euda.schema import Count, RowOf, Seed, Settings, Share
 from euda.tasks import table
 from euda.terminal import printing, process
@@ -53,7 +55,7 @@ _SESSION = SessionFlags()
 
 def train(
     task: Annotated[str | None, Argument("TASK|ROBOT.xml")] = None,
-    method: Annotated[str, RowOf("method")] = "rotate",
+    method: Annotated[str | None, RowOf("method")] = None,
     base: Annotated[str, RowOf("base")] = bases.DEFAULT,
     share: Share | None = None,
     steps: Count | None = None,
@@ -68,7 +70,7 @@ def train(
 
     Args:
         task: A task (see `euda tasks`), or the MJCF file of a custom robot (docs/robot.md).
-        method: What is observed and what is done with symmetry.
+        method: What is observed and what is done with symmetry; by default canonical, or rotate where that does not fit.
         base: How the agent learns (agent, network and settings).
         share: Share of each batch that is changed, from 0 to 1; by default 1, on the base paper 0.5 for rotations.
         steps: Environment steps in all, by default 200 000 (base paper: 2 or 5 million). More resume a finished run.
@@ -79,15 +81,17 @@ def train(
         overrides: Settings instead of the method's and the base's.
         session: What changes no number.
     """
-    features, cone = resolve_parts(method, base, overrides)["features"], overrides.get("cone")
+    first = method or usual_method(base, share, overrides)
+    features, cone = resolve_parts(first, base, overrides)["features"], overrides.get("cone")
     # before anybody's own code, which may use the libraries that this prepares
     cores = 2 if overrides.get("overlap") else 1
     where = "" if session.dry_run else process.prepare_training(session.core, session.device, cores)
     name, own, usual_steps = _subject(task, env, robot, features, cone)
     if own is None and (direction := robot.direction_of_task(name)) is not None:
         overrides = Overrides(overrides | {"direction": direction})
-    config = resolve(name, method, base, share=share, steps=steps, seed=seed, overrides=overrides, robot=own,
-                     episode_steps=usual_steps)  # fmt: skip
+    make = functools.partial(resolve, name, base=base, share=share, steps=steps, seed=seed, overrides=overrides,
+                             robot=own, episode_steps=usual_steps)  # fmt: skip
+    config = make(method=first) if method is not None else fitting(first, lambda name: make(method=name))
     folder = out or Path("runs") / config.folder_name
     if session.dry_run:
         printing.line(json.dumps(config.to_json(), indent=2))
