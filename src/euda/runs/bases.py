@@ -81,7 +81,9 @@ BASES: dict[str, Base] = {
             # spent on twice as many updates.
             MLPConfig(hidden_size=128, layer_norm=True, last_gain=0.1),
             InputsConfig(normaliser="symmetric"),
-            ReplayConfig(batch_size=128),
+            # Half of a batch is of the newest eighth of all steps: what the robot does now counts more than what it did
+            # before it could do anything.
+            ReplayConfig(batch_size=128, recency=3.0),
         ),
         symmetric_share=1.0,
         steps=200_000,
