@@ -29,6 +29,7 @@ sys.path.insert(0, str(RESULTS))
 import goals  # noqa: E402 - beside this file
 import headlines  # noqa: E402
 import published  # noqa: E402
+import turned  # noqa: E402
 
 BEGIN, END = "<!-- numbers: written by results/build.py -->\n", "<!-- end of numbers -->"
 LIBRARY = RESULTS / "plotly.min.js"
@@ -64,6 +65,9 @@ def _section(name: str, found: report.Report) -> Iterator[str]:
     yield from _markdown(_COLUMNS, [_row(row) for row in found.summary.rows])
     if claims := [claim for claim in found.summary.claims if min(claim.seeds) > 1]:
         yield from _markdown(_CLAIMS, [_claim(claim) for claim in claims])
+    (study,) = (RESULTS / name).glob("*.toml")
+    yield from (f"![{shows}]({name}/{file})\n" for file, shows in turned.draw(study))
+    yield from turned.table(study)
 
 
 def _markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:

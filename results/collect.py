@@ -9,7 +9,9 @@ later brings what is new. `--policy rotate --seed 0` keeps the policy of that fi
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
+import tomllib
 from pathlib import Path
 
 from euda import evaluate
@@ -32,7 +34,7 @@ def main() -> None:
     study = Study(plan.load(options.study), options.runs)
     target = RESULTS / options.study.stem.removeprefix("evidence-")
     target.mkdir(exist_ok=True)
-    shutil.copyfile(options.study, target / options.study.name)
+    (target / options.study.name).write_text(moved(options.study, target))
     copied = 0
     for planned in study.plan.runs:
         folder = study.folder_of(planned)
@@ -46,6 +48,16 @@ def main() -> None:
         if options.policy == planned.config.method and options.seed == planned.config.seed:
             keep_policy(folder, RESULTS / "policies" / planned.config.task)
     print(f"{target.name}: {copied} of {len(study.plan.runs)} runs")
+
+
+def moved(study: Path, target: Path) -> str:
+    """The text of a study as it reads in another folder: paths of robots lead from there."""
+    text = study.read_text("utf-8")
+    for name in tomllib.loads(text).get("robots", {}):
+        if (study.parent / name).is_file():
+            path = os.path.relpath(study.parent.resolve() / name, target.resolve())
+            text = text.replace(f'"{name}"', f'"{Path(path).as_posix()}"')
+    return text
 
 
 def is_evaluated(folder: Path) -> bool:
