@@ -8,11 +8,14 @@ that belong to no study have a table of their evaluations in the README of their
 from __future__ import annotations
 
 import dataclasses
+import json
 import runpy
+import statistics
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -40,6 +43,8 @@ _CLAIMS = ("claim", "seeds", "areas, medians", "better with probability", "p, ex
            "verdict")  # fmt: skip
 SINGLE_RUNS = ("initialisation", "robot")
 """Folders of runs that belong to no study."""
+SCREENING = "screening"
+"""Short runs that chose a setting."""
 
 
 def studies() -> list[Path]:
@@ -139,6 +144,20 @@ def evaluations(folder: Path) -> str:
     return "\n".join([*lines, ""])
 
 
+def screened() -> str:
+    """A line for each variant of the base that was tried: its area and its last return with every seed."""
+    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for run in json.loads((RESULTS / SCREENING / "returns.json").read_text())["runs"]:
+        found.setdefault((run["task"], run["method"], run["variant"]), []).append(run)
+    rows = [
+        (*names, ", ".join(str(run["seed"]) for run in runs), thousands(runs[0]["steps"][-1]),
+         ", ".join(f"{statistics.fmean(run['returns'][1:]):.0f}" for run in runs),
+         ", ".join(f"{run['returns'][-1]:.0f}" for run in runs))
+        for names, runs in found.items()
+    ]  # fmt: skip
+    return "\n".join(_markdown(("task", "method", "variant", "seeds", "steps", "area", "last return"), sorted(rows)))
+
+
 def put(text: str, page: str) -> str:
     """The page with the tables between its markers."""
     before, _, rest = page.partition(BEGIN)
@@ -165,6 +184,7 @@ def main() -> None:
     write(RESULTS / "beside-published.png", matplotlib_figures.render(beside, "png"))
     pages = {RESULTS: tables(reports), RESULTS.parent: headlines.table(reports.values())}
     pages |= {RESULTS / name: evaluations(RESULTS / name) for name in SINGLE_RUNS}
+    pages |= {RESULTS / SCREENING: screened()}
     for folder, text in pages.items():
         readme = folder / "README.md"
         write(readme, put(text, readme.read_text("utf-8")).encode())

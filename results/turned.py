@@ -87,7 +87,9 @@ def table(study: Path) -> Iterator[str]:
 def _cells(seeds: list[Judged]) -> Iterator[str]:
     values: Mapping[str, list[float]] = {"as trained": [], "mean": [], "worst": [], "mirrored": []}
     for judged in seeds:
-        plain, mirrored = ([one.mean for one in judged if (one.mirror is None) == is_plain] for is_plain in (True, False))
+        plain, mirrored = (
+            [one.mean for one in judged if (one.mirror is None) == is_plain] for is_plain in (True, False)
+        )
         values["as trained"].append(plain[0])
         values["mean"].append(statistics.fmean(plain[1:]))
         values["worst"].append(min(plain))

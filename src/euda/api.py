@@ -40,10 +40,11 @@ def train(
 ) -> Run:
     """Train a policy, or go on with a run that was stopped; returns the run, a folder with everything about it.
 
-    Without a `method` it is `canonical`, or `rotate` where that does not fit. `task`, `method`, `base`, `share`, `steps` and `seed` mean what they mean to `euda train`; `out` is the folder, by
-    default `runs/TASK/METHOD-SHARE-seedSEED`. `overrides` are those of a study file: `agent="sac"`,
-    `cone="elliptic"`, `mlp={"hidden_size": 64}`, `evaluation={"every": 5000}`. A finished run returns at once.
-    Ctrl-C saves and raises KeyboardInterrupt; the same call goes on from there.
+    `task`, `method`, `base`, `share`, `steps` and `seed` mean what they mean to `euda train`; without a `method` it is
+    `canonical`, or `rotate` where that does not fit. `out` is the folder, by default
+    `runs/TASK/METHOD-SHARE-seedSEED`. `overrides` are those of a study file: `agent="sac"`, `cone="elliptic"`,
+    `mlp={"hidden_size": 64}`, `evaluation={"every": 5000}`. A finished run returns at once. Ctrl-C saves and raises
+    KeyboardInterrupt; the same call goes on from there.
 
     For a robot of your own `task` is the path of its MJCF file, and `robot` says what the flags of `euda train` say:
     `robot={"reward": "run", "direction": (1, 0)}`; the reward may be your `"module:function"`. For a Gymnasium

@@ -70,7 +70,7 @@ def train(
 
     Args:
         task: A task (see `euda tasks`), or the MJCF file of a custom robot (docs/robot.md).
-        method: What is observed and what is done with symmetry; by default canonical, or rotate where that does not fit.
+        method: What is observed and what is done with symmetry; by default canonical, rotate where that does not fit.
         base: How the agent learns (agent, network and settings).
         share: Share of each batch that is changed, from 0 to 1; by default 1, on the base paper 0.5 for rotations.
         steps: Environment steps in all, by default 200 000 (base paper: 2 or 5 million). More resume a finished run.
