@@ -45,7 +45,7 @@ def test_the_other_half_is_the_same_turned_by_half_a_turn():
 def test_a_run_keeps_them_and_anywhere_is_none(capsys):
     assert cli.main(["train", "reacher_hard", "--targets", "half", "--dry-run"]) == 0
     config = RunConfig.from_json(json.loads(capsys.readouterr().out))
-    assert config == resolve("reacher_hard", overrides={"targets": "half"})
+    assert config == resolve("reacher_hard", "canonical", overrides={"targets": "half"})
     assert (places(make_environment(config))[:, 1] >= 0).all()
     plain = resolve("reacher_hard")
     assert "targets" not in plain.to_json()
