@@ -82,7 +82,7 @@ BASES: dict[str, Base] = {
             MLPConfig(hidden_size=128, layer_norm=True, last_gain=0.1),
             InputsConfig(normaliser="symmetric"),
             # Half of a batch is of the newest eighth of all steps: what the robot does now counts more than what it did
-            # before it could do anything.
+            # before it could do anything. Better on planar robots, undecided on others (results/README.md).
             ReplayConfig(batch_size=128, recency=3.0),
         ),
         symmetric_share=1.0,
