@@ -22,7 +22,8 @@ SLOW = {
     "test_base", "test_commands_training", "test_discovery", "test_documents", "test_environment", "test_examination",
     "test_group_augmentation", "test_invariance", "test_launch", "test_mend",
     "test_mounted_robots", "test_near", "test_premise", "test_report", "test_results", "test_resume", "test_robots",
-    "test_saved", "test_segnn", "test_study_robots", "test_symmetry_export", "test_training", "test_wheel",
+    "test_saved", "test_segnn", "test_study_robots", "test_symmetry_export", "test_training", "test_usual_method",
+    "test_wheel",
 }  # fmt: skip
 """Modules whose tests train, certify, draw or start programs: `make quick` leaves them out."""
 
