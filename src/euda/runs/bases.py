@@ -51,7 +51,7 @@ class Base:
 PAPER = "paper"
 """The base of the settings classes' own defaults, and of every stored run that names none."""
 SWIFT = "swift"
-"""Learns in minutes on one core. Each of its choices was removed once, see results/README.md."""
+"""Learns in minutes on one core. `studies/base-ingredients.toml`, not run yet, removes each choice once."""
 BASES: dict[str, Base] = {
     PAPER: Base(),
     SWIFT: Base(

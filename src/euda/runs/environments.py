@@ -103,7 +103,7 @@ def cautions(config: RunConfig) -> list[str]:
         said.append(
             f"{config.task} keeps something that cannot be saved: a stopped run can be resumed, but not bit for bit"
         )
-    if config.uses_yaw and config.robot.direction is None and config.robot.target is None:
+    if config.uses_symmetry and config.robot.direction is None and config.robot.target is None:
         said.append(
             "features show neither a direction nor a target: turning is right only if the reward of"
             f" {config.task} follows no world axis; otherwise name the direction (on the command line --direction X Y)"
