@@ -87,8 +87,7 @@ class Observer:
 
     def read(self, xp: Any, scene: Scene) -> Any:
         """The observation [dim] of a scene, in the numbers of its array namespace: a pure function."""
-        numbers = [part.read(xp, scene).reshape(-1) for part in self._parts]
-        observation = xp.concatenate(numbers)
+        observation = xp.concatenate([part.read(xp, scene).ravel() for part in self._parts])
         return self.layout.canonical(observation) if self.layout.has_choice else observation
 
     def observe(self) -> np.ndarray:

@@ -41,40 +41,39 @@ Make = Callable[[Robot], Reading]
 
 def rotation(robot: Robot, name: str, limbs: Sequence[Limb]) -> Reading:
     """The columns of R_i, i.e. the limbs' own axes in the world: nine numbers, three vectors, per limb."""
-    bodies = _bodies(limbs)
-    return _columns(name, limbs, lambda xp, scene: _matrices(scene.data, bodies))
+    entries = _entries(_bodies(limbs), _BY_COLUMN, 9)
+    return _columns(name, limbs, lambda xp, scene: scene.data.xmat.take(entries))
 
 
 def mount_rotation(robot: Robot, name: str) -> Reading:
     """The axes of a fixed base: those of the frame in which the robot's first body is mounted on the world."""
     mount = robot.morphology.mount
-    return _columns(name, [robot.morphology.root], lambda xp, scene: matrix(xp, scene.model.body_quat[mount])[None])
+    return _columns(name, [robot.morphology.root], lambda xp, scene: matrix(xp, scene.model.body_quat[mount]).T)
 
 
-def _columns(name: str, limbs: Sequence[Limb], matrices: Read) -> Reading:
+def _columns(name: str, limbs: Sequence[Limb], read: Read) -> Reading:
     of = tuple(f"{limb.name}.{axis}" for limb in limbs for axis in "xyz")
     read_from = tuple(Source("xbody", limb.body, Rule.COLUMN, column) for limb in limbs for column in range(3))
-    field = Field(name, Kind.VECTOR, len(of), of, sources=read_from)
-    return Reading(field, lambda xp, scene: matrices(xp, scene).transpose(0, 2, 1))
+    return Reading(Field(name, Kind.VECTOR, len(of), of, sources=read_from), read)
 
 
 def angular_velocity(robot: Robot, name: str, limbs: Sequence[Limb]) -> Reading:
     """ω_i in the world (rad/s)."""
-    bodies = _bodies(limbs)
-    field = _of_limbs(name, limbs, "rad/s", Rule.AXIAL)
-    return Reading(field, lambda xp, scene: scene.data.cvel.take(bodies, 0)[:, :3])
+    spins = _entries(_bodies(limbs), _XYZ, 6)
+    return Reading(_of_limbs(name, limbs, "rad/s", Rule.AXIAL), lambda xp, scene: scene.data.cvel.take(spins))
 
 
 def position(robot: Robot, name: str, limbs: Sequence[Limb], *, origin: Limb, of_com: bool = True) -> Reading:
     """p_i - p_1 in the world (m), of centres of mass, or of body frames for the paper's equation to the letter."""
     bodies, mount = _bodies(limbs), robot.morphology.mount
+    places, origins = _entries(bodies, _XYZ, 3), _entries(np.full_like(bodies, origin.body), _XYZ, 3)
     is_base = (bodies == 0)[:, None]  # a fixed base hangs on the world: its place is where the robot is mounted
 
     def read(xp: Any, scene: Scene) -> Any:
         points = scene.data.xipos if of_com else scene.data.xpos
         if origin.body:
-            return points.take(bodies, 0) - points[origin.body]
-        return xp.where(is_base, 0.0, points.take(bodies, 0) - scene.model.body_pos[mount])
+            return points.take(places) - points.take(origins)
+        return xp.where(is_base, 0.0, points.take(places) - scene.model.body_pos[mount])
 
     return Reading(_of_limbs(name, limbs, "m", Rule.POLAR, of_com), read)
 
@@ -85,12 +84,16 @@ def velocity(robot: Robot, name: str, limbs: Sequence[Limb], *, of_com: bool = T
     MuJoCo's `cvel` is a spatial velocity at the tree's centre of mass c: v(p) = v_c + ω x (p - c).
     """
     bodies = _bodies(limbs)
-    trees = robot.model.body_rootid[bodies]
+    trees, linear = robot.model.body_rootid[bodies], _entries(bodies, _LINEAR, 6)
+    # Both terms of the cross product at once, [2, n, 3]: ω_y r_z - ω_z r_y and so on.
+    spins = np.stack([_entries(bodies, columns, 6) for columns in (_NEXT, _LAST)])
+    ends, centres = (np.stack([_entries(of, columns, 3) for columns in (_LAST, _NEXT)]) for of in (bodies, trees))
 
     def read(xp: Any, scene: Scene) -> Any:
-        points, twist = scene.data.xipos if of_com else scene.data.xpos, scene.data.cvel.take(bodies, 0)
-        lever = points.take(bodies, 0) - scene.data.subtree_com.take(trees, 0)
-        return twist[:, 3:] + cross(twist[:, :3], lever)
+        data = scene.data
+        points = data.xipos if of_com else data.xpos
+        terms = data.cvel.take(spins) * (points.take(ends) - data.subtree_com.take(centres))
+        return data.cvel.take(linear) + (terms[0] - terms[1])
 
     return Reading(_of_limbs(name, limbs, "m/s", Rule.POLAR, of_com), read)
 
@@ -119,9 +122,22 @@ def _bodies(limbs: Sequence[Limb]) -> np.ndarray:
     return np.array([limb.body for limb in limbs])
 
 
-def _matrices(data: Any, bodies: Any) -> Any:
-    """Rotation matrices [..., 3, 3]: MuJoCo stores them as nine numbers, MJX as three by three."""
-    return data.xmat.reshape(-1, 3, 3).take(bodies, 0)
+def _entries(rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
+    """Where columns of rows lie in an array of that width, read as one line [rows, columns].
+
+    `take` then fetches them in one call, the quickest that NumPy has for a robot's few numbers.
+    """
+    return width * rows[:, None] + columns
+
+
+_XYZ, _NEXT, _LAST = np.array([0, 1, 2]), np.array([1, 2, 0]), np.array([2, 0, 1])
+_LINEAR = np.array([3, 4, 5])  # of `cvel`, whose first three are the spin
+_BY_COLUMN = np.arange(9).reshape(3, 3).T.ravel()  # of a matrix stored by rows, as MuJoCo's are
+
+
+def _matrix_of(data: Any, body: int) -> Any:
+    """A body's rotation matrix [3, 3]: MuJoCo stores nine numbers, MJX three by three."""
+    return data.xmat[body].reshape(3, 3)
 
 
 def _of_limbs(name: str, limbs: Sequence[Limb], unit: str, rule: Rule, of_com: bool = True) -> Field:
@@ -129,14 +145,6 @@ def _of_limbs(name: str, limbs: Sequence[Limb], unit: str, rule: Rule, of_com: b
     what = "body" if of_com else "xbody"
     read_from = tuple(Source(what, limb.body, rule) for limb in limbs)
     return Field(name, Kind.VECTOR, len(limbs), tuple(limb.name for limb in limbs), unit=unit, sources=read_from)
-
-
-_NEXT, _LAST = np.array([1, 2, 0]), np.array([2, 0, 1])
-
-
-def cross(a: Any, b: Any) -> Any:
-    """The products a x b of rows [n, 3]. NumPy's own takes five times as long on a robot's few rows."""
-    return a.take(_NEXT, 1) * b.take(_LAST, 1) - a.take(_LAST, 1) * b.take(_NEXT, 1)
 
 
 def matrix(xp: Any, quaternion: Any) -> Any:
@@ -205,7 +213,7 @@ def _vertical(name: str, body: str, entries: slice) -> Make:
         index = robot.model.body(body).id
         read_from = tuple(_seen_from(0, index, 2, column) for column in range(3)[entries])
         field = Field(name, Kind.SCALAR, len(read_from), frame="body", sources=read_from)
-        return Reading(field, lambda xp, scene: _matrices(scene.data, index)[2, entries])
+        return Reading(field, lambda xp, scene: _matrix_of(scene.data, index)[2, entries])
 
     return make
 
@@ -245,14 +253,15 @@ def extremities(name: str, root: str, bodies: Sequence[str]) -> Make:
 
     def make(robot: Robot) -> Reading:
         torso, ends = robot.model.body(root).id, np.array([robot.model.body(body).id for body in bodies])
+        places, origins = _entries(ends, _XYZ, 3), _entries(np.full_like(ends, torso), _XYZ, 3)
         read_from = tuple(
             Source("xbody", int(end), Rule.OWN_POLAR, k, frame=("xbody", torso)) for end in ends for k in range(3)
         )
         frame: Frame = "body"
 
         def read(xp: Any, scene: Scene) -> Any:
-            places = scene.data.xpos
-            return (places.take(ends, 0) - places[torso]) @ _matrices(scene.data, torso)
+            points = scene.data.xpos
+            return (points.take(places) - points.take(origins)) @ _matrix_of(scene.data, torso)
 
         return Reading(Field(name, Kind.SCALAR, len(read_from), frame=frame, unit="m", sources=read_from), read)
 
@@ -269,7 +278,7 @@ def planar_orientations(name: str) -> Make:
 
         def read(xp: Any, scene: Scene) -> Any:
             forward = matrix(xp, scene.model.body_quat[mount])[:, 0]
-            return forward @ _matrices(scene.data, bodies)[:, :, ::2]
+            return forward @ scene.data.xmat.reshape(-1, 3, 3).take(bodies, 0)[:, :, ::2]
 
         return Reading(Field(name, Kind.SCALAR, len(read_from), frame="body", sources=read_from), read)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import logging
 import warnings
 from pathlib import Path
@@ -52,7 +53,7 @@ class Robot:
     is_direction_drawn: bool = False
     """Whether episodes differ in their direction, so that every feature set has to show it."""
 
-    @property
+    @functools.cached_property
     def scene(self) -> Scene:
         """The simulation as it is now; its arrays are MuJoCo's own and follow it."""
         place = None if self.target is None or isinstance(self.target.place, str) else self.target.place

