@@ -16,6 +16,7 @@ from euda.errors import ModelError
 from euda.symmetry import discovery
 from euda.symmetry.images import NOWHERE
 from euda.symmetry.rotations import axial
+from euda.symmetry.search import closure
 
 # Task: bodies that change place, joints that change sign, actuators that change place and that change sign.
 LEFT_RIGHT = {
@@ -288,6 +289,6 @@ def test_no_symmetry_at_all_names_the_nearest():
 
 def test_a_group_too_large_to_list_is_refused(monkeypatch):
     monkeypatch.setattr(discovery, "_FOUND", {})  # nobody has sought them before
-    monkeypatch.setattr(discovery, "LARGEST", 8)
+    monkeypatch.setattr(closure, "LARGEST", 8)
     with pytest.raises(ModelError, match="more than 8 symmetries: probably it is round"):
         symmetries(star(5))

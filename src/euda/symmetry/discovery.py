@@ -18,18 +18,19 @@ import numpy as np
 from euda.body.fingerprint import exact
 from euda.body.morphology import Morphology, from_model
 from euda.errors import ModelError
-from euda.symmetry.addresses import Addresses
 from euda.symmetry.element import Element
 from euda.symmetry.group import Group
 from euda.symmetry.images import NOWHERE, Images
 from euda.symmetry.rotations import describe
 from euda.symmetry.search.candidates import candidates
-from euda.symmetry.search.matching import Isometry, Match, Tree, part_name
+from euda.symmetry.search.closure import closed
+from euda.symmetry.search.matching import Match, Tree, part_name
 from euda.symmetry.search.objects import own_mirrors
 from euda.symmetry.search.pose import HINGE, SLIDE, Pose, reference_poses
 from euda.symmetry.search.sensor_images import sensor_images
 from euda.symmetry.search.setting import Setting
 from euda.symmetry.search.shapes import colliding
+from euda.symmetry.search.skeleton import skeleton
 from euda.symmetry.search.transmissions import actuator_mismatch, with_transmissions
 
 KINEMATICS = 0.05
@@ -37,10 +38,6 @@ KINEMATICS = 0.05
 _MATTER = 0.5  # share of the robot's mass that may be in the wrong place
 _ASTRAY = 0.3  # share of the robot's size by which a centre of mass may be in the wrong place
 _MISFITS = 0.25  # shares of joints, actuators and geoms that may not fit their images, added up
-_CLEAN = 1e-4  # share of the robot's size within which the centre is the root's origin
-LARGEST = 120
-"""More elements than any robot with finitely many symmetries has, the icosahedron's being 120."""
-_MIRROR = np.diag([1.0, -1.0, 1.0])
 _KEPT = 64  # groups
 _FOUND: dict[bytes, Group] = {}
 """By exact model: the search takes up to a second, and a run asks several times. The same elements also mean the same
@@ -102,10 +99,10 @@ def _search(model: mujoco.MjModel) -> Group:
         raise ModelError("actuators with several controls each are not supported by the search for symmetries")
     morphology = from_model(model, allow_loops=True)
     found = min((_at_pose(model, morphology, pose) for pose in reference_poses(model)), key=lambda found: found.rank)
-    matches = _closed(found.tree, found.matches)
+    matches = closed(found.tree, found.matches)
     mirrored = any(match.isometry.det < 0 for match in matches)
     others = own_mirrors(model, morphology, found.pose) if mirrored else {}
-    elements = [_element(model, found.pose, found.tree, match, others) for match in matches]
+    elements = [skeleton(model, found.pose, found.tree, match, others) for match in matches]
     group = _generated(model, found, elements)
     nearest = f"{describe(found.nearest[0].isometry.matrix)}: {found.nearest[1]}" if found.nearest else ""
     return Group(tuple(group), found.pose, found.tree.size, nearest)
@@ -139,7 +136,7 @@ def _rejected(model: mujoco.MjModel, pose: Pose, tree: Tree, match: Match) -> st
         return f"{match.worst_joint} is {match.kinematics:.2g} robot sizes or rad from where it should be"
     if match.matter > _MATTER or match.astray > _ASTRAY:
         return f"{match.worst_body} has its mass elsewhere"
-    element, _ = with_transmissions(model, pose, _element(model, pose, tree, match, {}))
+    element, _ = with_transmissions(model, pose, skeleton(model, pose, tree, match, {}))
     misfits = _misfits(model, pose, tree, match, element)
     if sum(share for share, _ in misfits) > _MISFITS:
         return max(misfits)[1]
@@ -188,115 +185,14 @@ def _range_misfit(model: mujoco.MjModel, pose: Pose, joint: int, match: Match) -
     return float(np.clip(1.0 - overlap / max(high - low, 1e-12), 0.0, 1.0))
 
 
-# -- a group of isometries -------------------------------------------------------------------------------
-
-
-def _refuse_too_many(matches: list[Match]) -> None:
-    if len(matches) > LARGEST:
-        raise ModelError(
-            f"the robot has more than {LARGEST} symmetries: probably it is round, so that turning it about its own axis"
-            " changes nothing; give it a shape whose symmetries can be listed"
-        )
-
-
-def _closed(tree: Tree, matches: list[Match]) -> list[Match]:
-    """All products of the isometries found, made a group of exact isometries about one common centre."""
-    matches = list(matches)
-    _refuse_too_many(matches)
-    for second, first in _pairs(matches):
-        product = _compose(tree, second, first)
-        if not any(product.is_same(known) for known in matches):
-            matches.append(product)
-            _refuse_too_many(matches)
-    table = np.array([[_index(matches, _compose(tree, a, b)) for b in matches] for a in matches])
-    matrices = np.stack([match.isometry.matrix for match in matches])
-    for _ in range(4):  # averaging g h⁻¹ over the group makes a representation of what is nearly one
-        mean = np.stack(
-            [np.mean(matrices[table[g]] @ matrices.transpose(0, 2, 1), axis=0) for g in range(len(matches))]
-        )
-        left, _, right = np.linalg.svd(mean)
-        matrices = left @ right
-    matrices = np.where(np.abs(matrices - matrices.round()) < 1e-12, matrices.round() + 0.0, matrices)
-    shifts = np.concatenate([match.isometry.shift for match in matches])
-    centre = np.linalg.lstsq((np.eye(3) - matrices).reshape(-1, 3), shifts, rcond=1e-9)[0]
-    if tree.is_free and np.abs((np.eye(3) - matrices) @ centre).max() <= _CLEAN * tree.size:
-        centre = np.zeros(3)  # the root's origin: anchors that were written with few digits put it beside that
-    isometries = [Isometry.about(matrix, centre) for matrix in matrices]
-    return [tree.judge(isometry, match.bodies) for isometry, match in zip(isometries, matches, strict=True)]
-
-
-def _pairs(matches: list[Match]) -> Iterator[tuple[Match, Match]]:
-    """Pairs of matches, those included that are appended meanwhile."""
-    done = 0
-    while done < len(matches):
-        for other in range(done + 1):
-            yield matches[done], matches[other]
-            yield matches[other], matches[done]
-        done += 1
-
-
-def _compose(tree: Tree, second: Match, first: Match) -> Match:
-    bodies = {body: second.bodies[image] for body, image in first.bodies.items()}
-    return tree.judge(second.isometry @ first.isometry, bodies)
-
-
-def _index(matches: list[Match], match: Match) -> int:
-    return next(i for i, known in enumerate(matches) if match.is_same(known))
-
-
 # -- elements --------------------------------------------------------------------------------------------
-
-
-def _element(model: mujoco.MjModel, pose: Pose, tree: Tree, match: Match, others: dict[int, Match]) -> Element:
-    """The element of bodies and joints that a match of the robot's tree describes; its parts are filled in later."""
-    mirrored = match.isometry.det < 0
-    world = match.isometry if not tree.is_free else Isometry(_MIRROR if mirrored else np.eye(3), np.zeros(3))
-    maps = {int(top): world for top in np.unique(model.body_rootid)}  # of what stands still
-    maps[tree.top] = match.isometry
-    matches = [match]
-    if mirrored:
-        maps.update({top: other.isometry for top, other in others.items()})
-        matches += others.values()
-    else:
-        maps.update({top: Isometry(np.eye(3), np.zeros(3)) for top in others})
-    bodies, joints, signs = np.arange(model.nbody), np.arange(model.njnt), np.ones(model.njnt)
-    for part in matches:
-        bodies[list(part.bodies)] = list(part.bodies.values())
-        joints[list(part.joints)] = list(part.joints.values())
-        signs[list(part.joints)] = [part.signs[joint] for joint in part.joints]
-    references = pose.qpos[model.jnt_qposadr]
-    offsets = np.where(np.isin(model.jnt_type, (HINGE, SLIDE)), references[joints] - signs * references, 0.0)
-    of_body = [maps[int(top)] for top in model.body_rootid]
-    of_joint = [of_body[body] for body in model.jnt_bodyid]
-    return Element(
-        world=world.matrix,
-        shift=world.shift,
-        root=tree.top,
-        bodies=_framed(bodies, of_body, pose.place, pose.frame),
-        before=_framed(joints, of_joint, pose.before_place, pose.before_frame),
-        joints=Images.signed(joints, signs, offsets),
-        actuators=Images.identity(model.nu, 1),
-        activations=Images.identity(model.na, 1),
-        tendons=Images.identity(model.ntendon, 1),
-        sensors=Images.identity(model.nsensor, 4),
-        table=Addresses.of(model),
-    )
-
-
-def _framed(image: np.ndarray, maps: list[Isometry], place: np.ndarray, frame: np.ndarray) -> Images:
-    """Isometries of the pose, written in the frames of the items that they take to each other."""
-    matrix, offset = np.zeros_like(frame), np.zeros_like(place)
-    for item, (to, isometry) in enumerate(zip(image, maps, strict=True)):
-        matrix[item] = frame[to].T @ isometry.matrix @ frame[item]
-        offset[item] = frame[to].T @ (isometry(place[item]) - place[to])
-    return Images(image, matrix, offset)
 
 
 def _generated(model: mujoco.MjModel, found: _Found, elements: list[Element]) -> list[Element]:
     """The elements with their parts, found for as few of them as generate the others, identity first."""
-    skeleton = sorted(elements, key=lambda element: not element.is_identity)
-    done: list[Element] = [_completed(model, found, skeleton[0])]
-    for element in skeleton[1:]:
+    first, *others = sorted(elements, key=lambda element: not element.is_identity)
+    done: list[Element] = [_completed(model, found, first)]
+    for element in others:
         if any(element.is_alike(known) for known in done):
             continue
         done.append(_completed(model, found, element))
