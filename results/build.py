@@ -71,7 +71,7 @@ def _section(name: str, found: report.Report) -> Iterator[str]:
     if claims := [claim for claim in found.summary.claims if min(claim.seeds) > 1]:
         yield from _markdown(_CLAIMS, [_claim(claim) for claim in claims])
     (study,) = (RESULTS / name).glob("*.toml")
-    yield from (f"![{shows}]({name}/{file})\n" for file, shows in turned.draw(study))
+    yield from turned.links(study)
     yield from turned.table(study)
 
 
@@ -178,6 +178,7 @@ def main() -> None:
         print(study.parent.name)
         reports[study.parent.name] = found = gather(study)
         report.write(found, study.parent, LIBRARY)
+        turned.draw(study)
         if (figure := headline(found)) is not None:
             write(study.parent / "curves-most-seeds.png", matplotlib_figures.render(figure, "png"))
     beside = published.figure(reports.values())

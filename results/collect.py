@@ -2,8 +2,9 @@
 
     python results/collect.py studies/evidence-reacher.toml runs
 
-The study goes to `results/reacher`; runs that have no evaluation after the first step yet are left out. Copying again
-later brings what is new. `--policy rotate --seed 0` keeps the policy of that finished run in `results/policies` too.
+The study goes to `results/reacher`. Runs that have not ended are left out: a method is compared at the last step that
+all of its runs have. Copying again later brings what is new. `--policy rotate --seed 0` keeps the policy of that run in
+`results/policies` too.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def main() -> None:
     copied = 0
     for planned in study.plan.runs:
         folder = study.folder_of(planned)
-        if not (folder / run_folder.CONFIG).is_file() or not is_evaluated(folder):
+        if not (folder / run_folder.CONFIG).is_file() or not is_finished(folder):
             continue
         place = target / "runs" / folder.relative_to(options.runs)
         place.mkdir(parents=True, exist_ok=True)
@@ -60,15 +61,13 @@ def moved(study: Path, target: Path) -> str:
     return text
 
 
-def is_evaluated(folder: Path) -> bool:
-    """Whether there is an evaluation after the first step."""
-    return any(event["event"] == "eval" and event["step"] > 0 for event in run_folder.load(folder).events())
+def is_finished(folder: Path) -> bool:
+    """Whether the run has made all of its steps."""
+    return run_folder.status(run_folder.load(folder)).is_finished
 
 
 def keep_policy(folder: Path, place: Path) -> None:
     """The policy with its configuration, and its return over episodes that no training saw."""
-    if not run_folder.status(run_folder.load(folder)).is_finished:
-        return
     place.mkdir(parents=True, exist_ok=True)
     for name in ("config.json", "policy.safetensors"):
         shutil.copyfile(folder / name, place / name)

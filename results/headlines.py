@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import polars as pl
 
 from euda.reports.report import Report
 from euda.reports.style import number, thousands
-from euda.reports.summary import Row
 from euda.runs import bases
 from euda.runs.config import RunConfig
 
@@ -28,28 +29,32 @@ ENOUGH = 5
 """Seeds from which on a mean counts as known."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Cell:
-    """The median of the seeds' last returns."""
+class Cell(NamedTuple):
+    """The median over seeds of the returns at one step, and of how many seeds."""
 
-    row: Row
+    median: float
+    seeds: int
+    share: float
 
     def __str__(self) -> str:
-        share = f", {100 * self.row.share:.4g} %" if self.row.share else ""
-        return f"{number(self.row.final.value)} ({self.row.runs}{share})" if self.row.final is not None else "–"
+        share = f", {100 * self.share:.4g} %" if self.share else ""
+        return f"{number(self.median)} ({self.seeds}{share})"
 
 
 def table(reports: Iterable[Report]) -> str:
-    """A line for each task and number of steps on the default base; of several curves the one with most seeds."""
+    """A line for each task and number of steps on the default base; of several curves the one with most seeds.
+
+    A run that goes on for longer stands beside the shorter ones with what it had at their last step.
+    """
+    curves = [curve for found in reports for curve in _curves(found)]
     cells: dict[tuple[str, int], dict[str, Cell]] = {}
-    for found in reports:
-        for row in found.summary.rows:
-            config = found.table.of(row.task, row.curve)[0].config
-            if row.step is None or config.base != bases.DEFAULT or (column := _column(config)) is None:
-                continue
-            line = cells.setdefault((row.task, row.step), {})
-            if column not in line or line[column].row.runs < row.runs:
-                line[column] = Cell(row)
+    for task, step in {(task, last) for task, last, _, _ in curves}:
+        line = cells.setdefault((task, step), {})
+        for column, cell in (
+            (column, cell) for other, _, column, at in curves if other == task and (cell := at.get(step)) is not None
+        ):
+            if column not in line or line[column].seeds < cell.seeds:
+                line[column] = cell
     lines = {key: line for key, line in cells.items() if len(line) > 1}
     used = [name for name in COLUMNS.values() if any(name in line for line in lines.values())]
     header = ("task", "steps", *used)
@@ -59,6 +64,20 @@ def table(reports: Iterable[Report]) -> str:
     ]
     rows = [header, ("---",) * len(header), *shown]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+
+def _curves(found: Report) -> Iterator[tuple[str, int, str, dict[int, Cell]]]:
+    """Task, last step, column, and the cell at each step of every curve that the table may show."""
+    for row in found.summary.rows:
+        if row.step is None:
+            continue
+        config = found.table.of(row.task, row.curve)[0].config
+        if config.base != bases.DEFAULT or (column := _column(config)) is None:
+            continue
+        own = found.table.frame.filter((pl.col("task") == row.task) & (pl.col("curve") == row.curve))
+        medians = own.group_by("step").agg(pl.col("return_mean").median(), pl.len())
+        yield (row.task, row.step, column,
+               {step: Cell(value, seeds, row.share) for step, value, seeds in medians.iter_rows()})  # fmt: skip
 
 
 def _column(config: RunConfig) -> str | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from euda import evaluate_turned
 from euda.reports import polar
+from euda.reports.labels import robot_name
 from euda.runs import atomic_files, run_folder
 from euda.runs.turned_evaluation import TurnedReturns
 from euda.studies import plan
@@ -56,19 +57,31 @@ def read(study: Path) -> dict[str, dict[str, list[Judged]]]:
             worlds = [
                 TurnedReturns(one["yaw"], tuple(one["returns"]), one["mirror"]) for one in json.loads(path.read_text())
             ]
-            found.setdefault(planned.config.task, {}).setdefault(planned.curve, []).append(worlds)
+            found.setdefault(robot_name(planned.config), {}).setdefault(planned.curve, []).append(worlds)
     return found
 
 
-def draw(study: Path) -> Iterator[tuple[str, str]]:
-    """Write a polar figure for each task beside the study; the name of each file and what it shows."""
+def draw(study: Path) -> None:
+    """Write a polar figure for each task beside the study."""
+    for name, (task, curves) in _drawn(study).items():
+        polar.write(polar.draw(curves, f"{task}: return by the yaw of the world"), study.parent / name)
+
+
+def links(study: Path) -> Iterator[str]:
+    """Lines of Markdown that show the figures, from the folder of all results."""
+    for name, (task, _) in _drawn(study).items():
+        yield f"![{task}: return of the trained policies in turned worlds]({study.parent.name}/{name})\n"
+
+
+def _drawn(study: Path) -> dict[str, tuple[str, dict[str, list[Judged]]]]:
+    """By file name the task and the worlds that are not mirrored, of every task with enough of them for a figure."""
+    found: dict[str, tuple[str, dict[str, list[Judged]]]] = {}
     for task, curves in read(study).items():
-        as_trained = {name: [[one for one in judged if one.mirror is None] for judged in seeds]
-                      for name, seeds in curves.items()}  # fmt: skip
-        if len(next(iter(as_trained.values()))[0]) > 2:  # fewer worlds than three are no figure
-            name = f"turned-{task}.png"
-            polar.write(polar.draw(as_trained, f"{task}: return by the yaw of the world"), study.parent / name)
-            yield name, f"{task}: return of the trained policies in turned worlds"
+        plain = {name: [[one for one in judged if one.mirror is None] for judged in seeds]
+                 for name, seeds in curves.items()}  # fmt: skip
+        if min(len(judged) for seeds in plain.values() for judged in seeds) > 2:
+            found[f"turned-{task}.png"] = task, plain
+    return found
 
 
 def table(study: Path) -> Iterator[str]:
@@ -91,7 +104,7 @@ def _cells(seeds: list[Judged]) -> Iterator[str]:
             [one.mean for one in judged if (one.mirror is None) == is_plain] for is_plain in (True, False)
         )
         values["as trained"].append(plain[0])
-        values["mean"].append(statistics.fmean(plain[1:]))
+        values["mean"] += [statistics.fmean(plain[1:])] if len(plain) > 1 else []
         values["worst"].append(min(plain))
         values["mirrored"] += [statistics.fmean(mirrored)] if mirrored else []
     yield from (f"{statistics.median(found):.0f}" if found else "–" for found in values.values())
