@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 
     median: float
     seeds: int
-    share: float
+    share: float | None
 
     def __str__(self) -> str:
         share = f", {100 * self.share:.4g} %" if self.share else ""
