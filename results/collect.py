@@ -3,8 +3,9 @@
     python results/collect.py studies/evidence-reacher.toml runs
 
 The study goes to `results/reacher`. Runs that have not ended are left out: a method is compared at the last step that
-all of its runs have. Copying again later brings what is new. `--policy rotate --seed 0` keeps the policy of that run in
-`results/policies` too.
+all of its runs have. Copying again later brings what is new; a finished run that is here stays, because the same run on
+another processor rounds otherwise, and which of two is published must not be a choice. `--policy rotate --seed 0` keeps
+the policy of that run in `results/policies` too.
 """
 
 from __future__ import annotations
@@ -36,19 +37,22 @@ def main() -> None:
     target = RESULTS / options.study.stem.removeprefix("evidence-")
     target.mkdir(exist_ok=True)
     (target / options.study.name).write_text(moved(options.study, target))
-    copied = 0
+    copied = kept = 0
     for planned in study.plan.runs:
         folder = study.folder_of(planned)
         if not (folder / run_folder.CONFIG).is_file() or not is_finished(folder):
             continue
+        if options.policy == planned.config.method and options.seed == planned.config.seed:
+            keep_policy(folder, RESULTS / "policies" / planned.config.task)
         place = target / "runs" / folder.relative_to(options.runs)
+        if place.is_dir() and is_finished(place):
+            kept += 1
+            continue
         place.mkdir(parents=True, exist_ok=True)
         for name in KEPT:
             shutil.copyfile(folder / name, place / name)
         copied += 1
-        if options.policy == planned.config.method and options.seed == planned.config.seed:
-            keep_policy(folder, RESULTS / "policies" / planned.config.task)
-    print(f"{target.name}: {copied} of {len(study.plan.runs)} runs")
+    print(f"{target.name}: {copied} new runs, {kept} were there, of {len(study.plan.runs)}")
 
 
 def moved(study: Path, target: Path) -> str:
