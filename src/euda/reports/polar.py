@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
+from matplotlib.ticker import MaxNLocator
 
 from euda.errors import EudaError
 from euda.reports import style
@@ -18,6 +20,8 @@ from euda.runs.turned_evaluation import TurnedReturns
 
 Judged = Sequence[TurnedReturns]
 """What one policy got at each yaw."""
+LAST_DASHES: Mapping[int, Any] = {0: (0, (1, 2)), 1: (0, (5, 3))}
+"""Of the last curve and the one before it: policies that are equally good in every world lie on one line."""
 
 
 def draw(curves: Mapping[str, Sequence[Judged]], title: str = "") -> Figure:
@@ -35,11 +39,13 @@ def draw(curves: Mapping[str, Sequence[Judged]], title: str = "") -> Figure:
         figure = Figure(figsize=(5.2, 4.6), layout="constrained", dpi=200)
         axes = figure.add_subplot(projection="polar")
         assert isinstance(axes, PolarAxes)
-        for name, colour in style.colours(tuple(curves)).items():
-            _curve(axes, name, curves[name], colour)
+        for later, (name, colour) in zip(
+            reversed(range(len(curves))), style.colours(tuple(curves)).items(), strict=True
+        ):
+            _curve(axes, name, curves[name], colour, LAST_DASHES.get(later if len(curves) > 1 else -1, "solid"))
         low = min(r for policies in curves.values() for judged in policies for one in judged for r in one.returns)
         axes.set_rlim(min(0.0, low))
-        axes.set_rlabel_position(22.5)
+        _label_returns(axes)
         axes.set_title(title)
         several = any(len(policies) > 1 for policies in curves.values())
         thin = "thick: median over seeds, thin: each seed" if several else "line: mean return, dots: episodes"
@@ -47,10 +53,19 @@ def draw(curves: Mapping[str, Sequence[Judged]], title: str = "") -> Figure:
         return figure
 
 
-def _curve(axes: PolarAxes, name: str, policies: Sequence[Judged], colour: str) -> None:
+def _label_returns(axes: PolarAxes) -> None:
+    """Few numbers, between two of eight yaws, that can be read where lines pass below them."""
+    axes.set_rlabel_position(22.5)
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    for label in axes.get_yticklabels():
+        label.set(fontsize="x-small", zorder=5)
+        label.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8})
+
+
+def _curve(axes: PolarAxes, name: str, policies: Sequence[Judged], colour: str, dashes: Any) -> None:
     yaws = [one.yaw for one in policies[0]]
     means = np.array([[one.mean for one in judged] for judged in policies])
-    axes.plot(*_closed(yaws, np.median(means, axis=0)), color=colour, linewidth=1.8, label=name)
+    axes.plot(*_closed(yaws, np.median(means, axis=0)), color=colour, linewidth=1.8, linestyle=dashes, label=name)
     if len(policies) > 1:
         for one in means:
             axes.plot(*_closed(yaws, one), color=colour, linewidth=0.6, alpha=0.55)
