@@ -65,7 +65,9 @@ def test_a_study_trains_it_and_goes_on_as_euda_train_would(tmp_path, capsys):
     assert len(folders) == 2
     out = tmp_path / "report"
     assert cli.main(["report", str(study), "--runs", str(runs), "--out", str(out)]) == 0
-    assert json.loads((out / "summary.json").read_text())
+    page = (out / "report.html").read_text()
+    assert "robot.xml" in page
+    assert str(tmp_path) not in page  # pages are passed on
     assert json.loads((out / "summary.json").read_text())["rows"][0]["task"] == "robot"
 
     # The command line has the same run, bit for bit; in a process of its own, because JAX keeps the number of threads

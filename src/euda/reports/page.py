@@ -14,7 +14,7 @@ import hashlib
 import importlib.resources
 import json
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import jinja2
@@ -193,7 +193,10 @@ def _missing(report: Report) -> Iterator[str]:
 
 def _runs(report: Report) -> Iterator[dict[str, str]]:
     for source, sessions in report.provenance:
-        content = json.dumps({"configuration": source.config.to_json(), "sessions": sessions}, indent=1)
+        configuration = source.config.to_json()
+        if (robot := configuration.get("robot")) and robot.get("path"):
+            robot["path"] = PurePath(robot["path"]).name  # a page is passed on: it names no folder of its author
+        content = json.dumps({"configuration": configuration, "sessions": sessions}, indent=1)
         yield {"title": source.title, "identity": source.config.identity, "content": content}
 
 
