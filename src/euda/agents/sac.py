@@ -153,11 +153,6 @@ class SAC:
             slope = jax.grad(self.temperature_loss)(state["log_alpha"], log_pi)
             changes |= descend("actor", state, gradient, self.optimisers["actor"])
             changes |= descend("log_alpha", state, slope, self.optimisers["log_alpha"])
-            if self.config.temperature_low:
-                # Where no reward was met yet, entropy is above its target and the temperature would vanish: the first
-                # noise of the critic then decides the policy for good.
-                low = math.log(self.config.temperature_low)
-                changes["log_alpha"] = jnp.maximum(changes["log_alpha"], low)
             metrics |= {"actor_loss": loss, "entropy": -log_pi}
         if targets:
             changes |= follow(("critics",), {**state, **changes}, self.config.target_rate)

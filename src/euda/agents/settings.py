@@ -10,7 +10,7 @@ from annotated_types import Ge
 from euda import lookup
 from euda.errors import EudaError
 from euda.lookup import Maker
-from euda.schema import Count, NotNegative, Positive, RowOf, Settings, Share, Since, Steps
+from euda.schema import Count, NotNegative, Positive, RowOf, Settings, Share, Steps
 
 HEADS: dict[str, Maker] = {"scalar": "euda.agents.critics:scalar", "categorical": "euda.agents.critics:categorical"}
 """What a critic puts out, by name: the function that makes the head. A new head is a new row."""
@@ -100,8 +100,6 @@ class SACConfig(LearningConfig):
     """The temperature alpha at the start."""
     temperature_rate: Positive = 1e-4
     """Adam's step size for the logarithm of the temperature."""
-    temperature_low: Annotated[NotNegative, Since(0.0)] = 0.0
-    """Lowest temperature; above 0, a policy that has found no reward goes on exploring."""
     target_entropy: float | None = None
     """Target entropy in nats; by default entropy_per_action times the number of actions."""
     entropy_per_action: float = -1.0
@@ -120,9 +118,6 @@ class SACConfig(LearningConfig):
             raise EudaError(f"log_stddev_low must be below log_stddev_high ({high!r}), not {low!r}")
         if start is not None and not low < start < high:
             raise EudaError(f"log_stddev_start must be between log_stddev_low and _high, not {start!r}")
-        if self.temperature_low > self.temperature:
-            most, low = self.temperature, self.temperature_low
-            raise EudaError(f"temperature_low must be at most temperature ({most!r}), not {low!r}")
 
 
 class AgentRow(NamedTuple):
