@@ -521,7 +521,11 @@ def test_several_critics_give_the_lowest_target_and_differ_from_each_other() -> 
     s, a = batch_of().observation, batch_of().action
     values = np.array([critics.q(phi, s, a) for phi in phis])
     assert len({value.tobytes() for value in values}) == 3
-    np.testing.assert_allclose(critics.lowest(phis, s, a), values.min(axis=0))
+    np.testing.assert_allclose(critics.together(phis, s, a), values.min(axis=0))
+    for pessimism in (0.0, 0.25):
+        expected = pessimism * values.min(axis=0) + (1 - pessimism) * values.mean(axis=0)
+        given = dataclasses.replace(critics, pessimism=pessimism).together(phis, s, a)
+        np.testing.assert_allclose(given, expected, rtol=1e-6)
 
 
 # -- every field of the configuration does something ---------------------------------------------------
@@ -574,10 +578,12 @@ def test_every_field_of_an_agent_does_something(make: Any, own: dict[str, Any]) 
         return fingerprint(make.make(S, A, make.settings(**changes), LINEAR), updates=2)
 
     aims = AIMS if make is SAC else {}
-    assert {*COMMON, *BINS, *own, *aims} == {field.name for field in dataclasses.fields(make.settings)}
+    assert {*COMMON, *BINS, *own, *aims, "pessimism"} == {field.name for field in dataclasses.fields(make.settings)}
     prints = {name: seen(**{name: value}) for name, value in (COMMON | own).items()}
     prints |= {name: seen(**{name: value, "head": "categorical"}) for name, value in BINS.items()}
     assert len({seen(), *prints.values()}) == len(prints) + 1
+    two = [make.make(S, A, make.settings(critics=2, pessimism=pessimism), LINEAR) for pessimism in (0.0, 1.0)]
+    assert fingerprint(two[0], updates=2) != fingerprint(two[1], updates=2)
 
 
 def test_the_entropy_that_sac_aims_at() -> None:

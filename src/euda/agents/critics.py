@@ -109,12 +109,14 @@ class Critics:
     network: Network
     head: Head
     count: int
+    pessimism: float = 1.0
+    """How much a value shared by all lies towards the lowest (1) from the mean (0)."""
 
     @staticmethod
     def make(features: int, actions: int, config: LearningConfig, networks: Networks) -> Critics:
         """As many critics and the head that `config` asks for."""
         head: Head = loaded(HEADS[config.head])(config)
-        return Critics(networks.critic(features, actions, head.outputs), head, config.critics)
+        return Critics(networks.critic(features, actions, head.outputs), head, config.critics, config.pessimism)
 
     def initialise(self, keys: Sequence[jax.Array]) -> tuple[Params, ...]:
         """Fresh parameters of each."""
@@ -129,9 +131,14 @@ class Critics:
         """Q_φ(s, a) [B]."""
         return self.head.value(self.network.apply(phi, s, a))
 
-    def lowest(self, phis: Sequence[Params], s: Any, a: Any) -> Any:
-        """The value min_i Q_i(s, a) [B]."""
-        return functools.reduce(jnp.minimum, [self.q(phi, s, a) for phi in phis])
+    def together(self, phis: Sequence[Params], s: Any, a: Any) -> Any:
+        """One value of all critics [B]: ρ min_i Q_i(s, a) + (1 - ρ) mean_i Q_i(s, a), with ρ the pessimism."""
+        values = [self.q(phi, s, a) for phi in phis]
+        lowest = functools.reduce(jnp.minimum, values)
+        if self.pessimism == 1 or self.count == 1:
+            return lowest
+        mean = functools.reduce(jnp.add, values) / self.count
+        return mean if self.pessimism == 0 else self.pessimism * lowest + (1 - self.pessimism) * mean
 
     def loss(self, phis: Sequence[Params], batch: Transition, y: Any) -> tuple[Any, Any]:
         """The sum of all critics' losses for targets y [B], and the mean of the first one's values."""

@@ -8,8 +8,8 @@ With actor π_θ, critic Q_φ and their slowly following targets π_θ' and Q_φ
 
 σ(t) is the deviation of the exploration noise at the environment's step t. Both networks have targets, as in
 the code the paper builds on. The actor learns from the critic that has just been updated, and the targets
-follow after both. With several critics y takes the lowest of their targets and the actor follows the first, as
-TD3 does.
+follow after both. With several critics y takes the lowest of their targets (or what `pessimism` says) and the actor
+follows the first, as TD3 does.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class DDPG:
     def target(self, theta: Params, phis: Sequence[Params], batch: Transition, epsilon: Any) -> Any:
         """The target y = R + Γ min_i Q_i'(s', clip(π_θ'(s') + ε, -1, 1)) [B]."""
         a = jnp.clip(self.pi(theta, batch.next_observation) + epsilon, -1.0, 1.0)
-        return batch.reward + batch.discount * self.critics.lowest(phis, batch.next_observation, a)
+        return batch.reward + batch.discount * self.critics.together(phis, batch.next_observation, a)
 
     def actor_loss(self, theta: Params, phis: Sequence[Params], batch: Transition) -> Any:
         """The loss - mean Q_1(s, π_θ(s))."""

@@ -7,6 +7,8 @@ With policy a = tanh(u), u ~ N(μ_θ(s), σ_θ(s)²), critics Q_1, Q_2 with targ
     actor:   mean (α log π_θ(ã | s) - min_i Q_i(s, ã)),   ã ~ π_θ(s)
     α:       - mean α (log π_θ(ã | s) + H),   H = minus the number of actions
 
+The lowest of the critics is the paper's choice; `pessimism` below 1 goes from there towards their mean.
+
 Over an n-step window only the last state's entropy enters the target, as in the code the paper builds on.
 """
 
@@ -120,7 +122,7 @@ class SAC:
     def target(self, theta: Params, phis: Sequence[Params], alpha: Any, batch: Transition, z: Any) -> Any:
         """The target y = R + Γ (min_i Q_i'(s', a') - α log π(a' | s')) [B]."""
         a, log_pi = self.pi(theta, batch.next_observation, z)
-        q = self.critics.lowest(phis, batch.next_observation, a)
+        q = self.critics.together(phis, batch.next_observation, a)
         return batch.reward + batch.discount * (q - alpha * log_pi)
 
     def actor_loss(
@@ -128,7 +130,7 @@ class SAC:
     ) -> tuple[Any, Any]:
         """The loss mean (α log π(ã | s) - min_i Q_i(s, ã)), and mean log π."""
         a, log_pi = self.pi(theta, batch.observation, z)
-        return jnp.mean(alpha * log_pi - self.critics.lowest(phis, batch.observation, a)), jnp.mean(log_pi)
+        return jnp.mean(alpha * log_pi - self.critics.together(phis, batch.observation, a)), jnp.mean(log_pi)
 
     def temperature_loss(self, log_alpha: Any, log_pi: Any) -> Any:
         """The loss - α (mean log π + H)."""

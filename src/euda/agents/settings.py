@@ -10,7 +10,7 @@ from annotated_types import Ge
 from euda import lookup
 from euda.errors import EudaError
 from euda.lookup import Maker
-from euda.schema import Count, NotNegative, Positive, RowOf, Settings, Share, Steps
+from euda.schema import Count, NotNegative, Positive, RowOf, Settings, Share, Since, Steps
 
 HEADS: dict[str, Maker] = {"scalar": "euda.agents.critics:scalar", "categorical": "euda.agents.critics:categorical"}
 """What a critic puts out, by name: the function that makes the head. A new head is a new row."""
@@ -34,7 +34,9 @@ class LearningConfig(Settings):
     gradient_clip: NotNegative = 0.0
     """Gradients of a network are clipped to this norm over all its parameters; 0: no clipping."""
     critics: Count = 1
-    """Number of critics; targets use the lowest value."""
+    """Number of critics."""
+    pessimism: Annotated[Share, Since(1.0)] = 1.0
+    """With several critics: 1 takes the lowest of their values, 0 their mean, and what is between lies between."""
     head: Annotated[str, RowOf("head")] = "scalar"
     """Output of a critic: the value, or a histogram of it (HL-Gauss)."""
     bins: Annotated[int, Ge(2)] = 101
@@ -81,7 +83,7 @@ class TD3Config(DDPGConfig):
     """TD3: two critics and noise that does not change, with the values of its paper; the rest is DDPG's."""
 
     critics: Count = 2
-    """Number of critics; targets use the lowest value, the actor the first."""
+    """Number of critics; targets use all of them, the actor the first."""
     stddev_start: NotNegative = 0.1
     """Standard deviation of the exploration noise at the first step."""
     smoothing_stddev: NotNegative = 0.2
@@ -95,7 +97,7 @@ class SACConfig(LearningConfig):
     """Soft Actor-Critic with two critics and a learned temperature, sizes and frequencies as DDPG's."""
 
     critics: Count = 2
-    """Number of critics; targets and actor use the lowest value."""
+    """Number of critics; targets and actor use all of them."""
     temperature: Positive = 0.1
     """The temperature alpha at the start."""
     temperature_rate: Positive = 1e-4
