@@ -60,7 +60,7 @@ def gather(study: Path, with_certificates: bool = True) -> report.Report:
 
 def tables(reports: dict[str, report.Report]) -> str:
     """The goals, and a section of Markdown for each study."""
-    goal = f"### Base swift: what it should reach, and what it reached\n\n{goals.table(reports.values())}\n"
+    goal = f"### What the bases should reach, and what they reached\n\n{goals.table(reports.values())}\n"
     return goal + "\n".join(line for name, found in reports.items() for line in _section(name, found))
 
 

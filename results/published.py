@@ -26,6 +26,8 @@ from euda.runs import bases
 
 FARTHEST = 200_000
 """Steps that the figure shows."""
+LINES = {bases.SWIFT: "-", bases.FRUGAL: "--"}
+"""How our curves are drawn, by the base."""
 
 
 class Published(NamedTuple):
@@ -62,7 +64,7 @@ def best(task: str, step: int) -> str:
 
 
 def figure(reports: Iterable[Report]) -> Figure:
-    """A panel for each task that both have: our mean over seeds on the base swift, and theirs."""
+    """A panel for each task that both have: our means over seeds, one for each of our bases, and theirs."""
     ours = _ours(reports)
     theirs = [one for one in load() if one.task in ours]
     colours = style.colours(tuple(dict.fromkeys(one.method for one in theirs)))
@@ -72,16 +74,18 @@ def figure(reports: Iterable[Report]) -> Figure:
             for one in theirs:
                 if one.task == task:
                     _draw_theirs(axes, one, colours[one.method])
-            curve, rows = ours[task]
-            _draw_ours(axes, rows)
-            seeds = rows["seed"].n_unique()
-            title = f"{task}\nours: {curve}, {seeds} seed{'s' if seeds > 1 else ''}"
-            axes.set(title=title, xlabel="thousand steps", ylabel="mean return")
+            titles = [task]
+            for base, (curve, rows) in ours[task].items():
+                _draw_ours(axes, rows, LINES[base])
+                seeds = rows["seed"].n_unique()
+                titles.append(f"{base}: {curve.removeprefix(base).strip()}, {seeds} seed{'s' if seeds > 1 else ''}")
+            axes.set(title="\n".join(titles), xlabel="thousand steps", ylabel="mean return")
             axes.set_xlim(0, FARTHEST / 1000)
             axes.set_ylim(bottom=0)
-        names = {"euda, base swift, one CPU core": "black", **colours}
-        handles = [Line2D([], [], color=colour, label=name, linewidth=2.2 if colour == "black" else 1.2)
-                   for name, colour in names.items()]  # fmt: skip
+        used = [base for base in LINES if any(base in found for found in ours.values())]
+        handles = [Line2D([], [], color="black", linewidth=2.2, linestyle=LINES[base],
+                          label=f"euda, base {base}, one CPU core") for base in used]  # fmt: skip
+        handles += [Line2D([], [], color=colour, label=name, linewidth=1.2) for name, colour in colours.items()]
         drawn.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, title_fontsize="small",
                      title="points: published means over 3 to 15 seeds; black: our mean and seeds")  # fmt: skip
         return drawn
@@ -92,28 +96,28 @@ def _draw_theirs(axes: Axes, one: Published, colour: str) -> None:
     axes.plot(*zip(*shown, strict=True), "o-", color=colour, markersize=3, linewidth=1.0)
 
 
-def _draw_ours(axes: Axes, rows: pl.DataFrame) -> None:
+def _draw_ours(axes: Axes, rows: pl.DataFrame, line: str) -> None:
     by_seed = rows.pivot(on="seed", index="step", values="return_mean").sort("step").drop_nulls()
     steps, returns = by_seed["step"].to_numpy() / 1000, by_seed.drop("step").to_numpy()
-    axes.plot(steps, returns, color="black", linewidth=0.5, alpha=0.35)
-    axes.plot(steps, np.mean(returns, axis=1), color="black", linewidth=2.2)
+    axes.plot(steps, returns, color="black", linewidth=0.5, alpha=0.35, linestyle=line)
+    axes.plot(steps, np.mean(returns, axis=1), color="black", linewidth=2.2, linestyle=line)
 
 
-def _ours(reports: Iterable[Report]) -> dict[str, tuple[str, pl.DataFrame]]:
-    """Of the curves of a task that learn as the base says: the best among those of most seeds; its name and rows."""
-    tasks, found = {one.task for one in load()}, dict[str, dict[str, pl.DataFrame]]()
+def _ours(reports: Iterable[Report]) -> dict[str, dict[str, tuple[str, pl.DataFrame]]]:
+    """By task and base, of curves that learn as the base says: the best among those of most seeds; name and rows."""
+    tasks, found = {one.task for one in load()}, dict[str, dict[str, dict[str, pl.DataFrame]]]()
     for report in reports:
         for source in report.table.sources:
             config = source.config
-            if config.task in tasks and config.base == bases.SWIFT and headlines.is_own(config):
+            if config.task in tasks and config.base in LINES and headlines.is_own(config):
                 rows = report.table.frame.filter(pl.col("identity") == config.identity)
                 if rows.is_empty():
                     continue
-                place = found.setdefault(config.task, {})
+                place = found.setdefault(config.task, {}).setdefault(config.base, {})
                 kept = rows.select("step", "seed", "return_mean")
                 before = place.get(source.curve)
                 place[source.curve] = kept if before is None else before.vstack(kept).unique(["step", "seed"])
-    return {task: _best(curves) for task, curves in sorted(found.items())}
+    return {task: {base: _best(ours[base]) for base in LINES if base in ours} for task, ours in sorted(found.items())}
 
 
 def _best(curves: dict[str, pl.DataFrame]) -> tuple[str, pl.DataFrame]:
