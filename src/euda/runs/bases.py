@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from euda import lookup
 from euda.agents.input_settings import InputsConfig
-from euda.agents.network_settings import MLPConfig
+from euda.agents.network_settings import MLPConfig, SEGNNConfig
 from euda.agents.settings import DDPGConfig, SACConfig, TD3Config
 from euda.replay.settings import ReplayConfig
 from euda.schema import Settings
@@ -82,6 +82,8 @@ _SWIFT = Base(
         # An update is nearly all of the time of a step. Half the width is a third of its cost, which is better spent on
         # twice as many updates.
         MLPConfig(hidden_size=128, layer_norm=True, last_gain=0.1),
+        # The paper's 5e-5 is for a million steps: with it four of five seeds learn nothing of the reacher in 30 000.
+        SEGNNConfig(learning_rate=5e-4),
         InputsConfig(normaliser="symmetric"),
         _SWIFT_REPLAY,
     ),
