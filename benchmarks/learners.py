@@ -4,7 +4,7 @@ For each line `go N` it trains for N environment steps, judges the policy on the
 that step, without noise, and answers with one line of JSON: the step, CPU and wall seconds so far without those of the
 judging, and the return of each episode. Everything else counts: imports, compiling, the environment.
 
-Ours are the base `swift` with the methods of its table. SBX's agents have SBX's own defaults and dm_control's own
+Ours are the base `swift` (or `frugal`, where the name says so) with the methods of its table. SBX's agents have SBX's own defaults and dm_control's own
 observations (our `joint` features are these, value for value): one update per step, batches of 256. TD3 explores with
 noise of deviation 0.1, because without it would not explore. The SimBa policies get running normalisation of
 observations, which belongs to SimBa and which SBX leaves to `VecNormalize`. SBX 0.28 has SimBa policies for SAC, TQC
@@ -42,13 +42,13 @@ class Learner(Protocol):
 
 
 class Euda:
-    """A method of ours on the base `swift`."""
+    """A method of ours."""
 
-    def __init__(self, task: str, seed: int, method: str) -> None:
+    def __init__(self, task: str, seed: int, method: str, base: str = "swift") -> None:
         from euda.runs import run_folder, trainer
         from euda.runs.resolution import resolve
 
-        config = resolve(task, method, "swift", seed=seed, overrides={"evaluation": {"episodes": 1}})
+        config = resolve(task, method, base, seed=seed, overrides={"evaluation": {"episodes": 1}})
         self.features = config.features
         self._folder = tempfile.TemporaryDirectory()
         run = run_folder.Run(Path(self._folder.name), config)
@@ -98,6 +98,10 @@ class Sbx:
 Make = Callable[[str, int], Any]
 PROGRAMS: dict[str, Make] = {
     **{f"euda {method}": functools.partial(Euda, method=method) for method in ("canonical", "rotate", "limb", "joint")},
+    **{
+        f"euda frugal {method}": functools.partial(Euda, method=method, base="frugal")
+        for method in ("canonical", "joint")
+    },
     "SBX SAC": functools.partial(Sbx, agent="SAC"),
     "SBX TD3": functools.partial(Sbx, agent="TD3", noise=0.1),
     "SBX CrossQ": functools.partial(Sbx, agent="CrossQ"),
