@@ -4,11 +4,11 @@ For each line `go N` it trains for N environment steps, judges the policy on the
 that step, without noise, and answers with one line of JSON: the step, CPU and wall seconds so far without those of the
 judging, and the return of each episode. Everything else counts: imports, compiling, the environment.
 
-Ours are the base `swift` (or `frugal`, where the name says so) with the methods of its table. SBX's agents have SBX's own defaults and dm_control's own
-observations (our `joint` features are these, value for value): one update per step, batches of 256. TD3 explores with
-noise of deviation 0.1, because without it would not explore. The SimBa policies get running normalisation of
-observations, which belongs to SimBa and which SBX leaves to `VecNormalize`. SBX 0.28 has SimBa policies for SAC, TQC
-and CrossQ, and none for TD3.
+Ours are the base `swift` (or `frugal`, where the name says so) with the methods of its table. SBX's agents have SBX's
+own defaults and dm_control's own observations (our `joint` features are these, value for value): one update per step,
+batches of 256. TD3 explores with noise of deviation 0.1, because without it would not explore. The SimBa policies get
+running normalisation of observations, which belongs to SimBa and which SBX leaves to `VecNormalize`. SBX 0.28 has SimBa
+policies for SAC, TQC and CrossQ, and none for TD3.
 """
 
 from __future__ import annotations
