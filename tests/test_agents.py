@@ -662,6 +662,7 @@ BAD: list[tuple[Any, dict[str, float]]] = [
     (DDPGConfig, {"learning_rate": -1.0, "actor_every": 0, "target_rate": 1.5, "exploration_steps": -1}),
     (DDPGConfig, {"stddev_start": -1.0, "stddev_end": -1.0, "stddev_steps": 0, "smoothing_clip": -0.1}),
     (DDPGConfig, {"weight_decay": -1.0, "gradient_clip": float("inf"), "critics": 0, "bins": 1, "value_low": 100.0}),
+    (DDPGConfig, {"pessimism": 1.5}),
     (SACConfig, {"temperature": 0.0, "temperature_rate": 0.0, "target_every": 0, "log_stddev_low": 5.0}),
     (SACConfig, {"log_stddev_start": 2.0}),
     (TD3Config, {"smoothing_stddev": -0.1}),

@@ -79,7 +79,7 @@ def test_published_returns_are_found_by_task_and_step(build):
 def test_our_curves_are_drawn_beside_the_published_ones(build, gathered):
     reports = [found for study, found in gathered.items() if "swift" in study.stem]
     figure = build.published.figure(reports)
-    (reacher,) = [axes for axes in figure.axes if axes.get_title().startswith("reacher_hard\nours: ")]
+    (reacher,) = [axes for axes in figure.axes if axes.get_title().startswith("reacher_hard\nswift: ")]
     thick = max(reacher.lines, key=lambda line: line.get_linewidth())
     assert thick.get_xdata()[0] == 0
     assert max(thick.get_ydata()) > 900
