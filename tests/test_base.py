@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from test_training import content, stopped_at
 
+from euda.agents.agent import Agent
 from euda.agents.input_settings import InputsConfig
 from euda.agents.network_settings import MLPConfig, ResidualConfig
 from euda.agents.settings import DDPGConfig, SACConfig, TD3Config
 from euda.errors import EudaError
 from euda.replay.settings import ReplayConfig
-from euda.runs import evaluation, run_folder
+from euda.runs import evaluation, run_folder, schedule
 from euda.runs.config import RunConfig
 from euda.runs.environments import hold
 from euda.runs.resolution import resolve
@@ -34,6 +35,7 @@ QUICK = RunConfig(
     checkpoint_every=40,
 )
 OTHERS = {
+    "networks that begin anew": {"replay": dataclasses.replace(QUICK.replay, anew_from=20)},
     "held": {"learning": dataclasses.replace(QUICK.learning, noise="held"), "frame": "world"},
     "td3, residual": {
         "agent": "td3",
@@ -95,6 +97,25 @@ def test_updates_are_spread_evenly_over_the_steps(rate, tmp_path, monkeypatch):
     counts = [learnt.count(step) for step in range(1, 61)]
     assert sum(counts[:20]) == 0
     assert [sum(counts[20 : 20 + n]) for n in range(41)] == [int(rate * n + 1e-9) for n in range(41)]
+
+
+def test_networks_begin_anew_and_keep_what_is_known_of_observations(tmp_path, monkeypatch):
+    replay = dataclasses.replace(QUICK.replay, anew_from=24)
+    trainer = trainer_of(dataclasses.replace(QUICK, replay=replay), tmp_path)
+    anew, begun = Agent.anew, []
+    monkeypatch.setattr(Agent, "anew", lambda agent, seed: begun.append((trainer.step, seed)) or anew(agent, seed))
+    for _ in range(40):
+        trainer.advance()
+    assert [step for step, _ in begun] == [24, 60]
+    assert len({seed for _, seed in begun}) == 2
+    assert [schedule.beginnings_until(replay, step) for step in (23, 24, 59, 60, 149, 150)] == [0, 1, 1, 2, 2, 3]
+    assert schedule.beginnings_until(QUICK.replay, 10**9) == 0
+    old, new = trainer.agent.state_dict(), anew(trainer.agent, 7).state_dict()
+    assert {name: value.shape for name, value in new.items()} == {name: value.shape for name, value in old.items()}
+    kept = {name for name, value in new.items() if np.array_equal(value, old[name])}
+    assert {name for name in new if name.startswith(("moments", "statistics"))} <= kept
+    assert {"updates", "finite"} <= kept
+    assert not {name for name in kept if name.startswith("actor") and "weight" in name}
 
 
 def test_actions_are_held_and_every_step_of_the_environment_counts(tmp_path, monkeypatch):

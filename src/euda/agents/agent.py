@@ -1,4 +1,4 @@
-"""Transition → Agent: an immutable value with five verbs: initialise, observe, explore, act, update.
+"""Transition → Agent: an immutable value with six verbs: initialise, observe, explore, act, update, anew.
 
 What distinguishes DDPG from SAC is an `Algorithm`: pure functions on a dict of trees of arrays, compiled by a
 `Program`. Everything else is here once: acting, what the networks see of an observation, the NumPy copy of the actor,
@@ -106,6 +106,15 @@ class Agent:
             return self
         moments = self.program.inputs.observe(self.moments, observation)
         return self._with_policy(Agent(self.program, self.state, self.key, self.updates, moments))
+
+    def anew(self, seed: int) -> Agent:
+        """Fresh networks and optimisers; what is known of observations and the number of updates stay.
+
+        What networks learn from their first data they may never unlearn (Nikishin et al., 2022, the primacy bias).
+        """
+        kept = {name: self.state[name] for name in (STATISTICS, "finite") if name in self.state}
+        fresh = Agent.initialise(self.program.algorithm, seed, inputs=self.program.inputs)
+        return Agent(self.program, {**fresh.state, **kept}, fresh.key, self.updates, self.moments)
 
     def update(self, batch: Batch, step: int) -> tuple[Agent, Scalars]:
         """The agent after learning from `batch` at the environment's step `step`, and scalars that stay on the device.

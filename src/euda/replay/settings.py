@@ -30,6 +30,8 @@ class ReplayConfig(Settings):
     """Environment steps stored before the first update."""
     updates_per_step: Positive = 1.0
     """Batches learnt from per environment step; 0.25: one every four steps."""
+    anew_from: Annotated[Steps, Since(0)] = 0
+    """Step at which networks begin anew and learn from the replay again, as at each 2.5 times that step; 0: never."""
     recency: Annotated[float, Interval(ge=1, le=100), Since(1.0)] = 1.0
     """Preference for new transitions: ages are drawn as (all there are) u^recency; 3: half from the newest eighth."""
 

@@ -23,7 +23,7 @@ from euda.errors import InstabilityError
 from euda.lookup import loaded
 from euda.replay.augmentation import make_augmentation
 from euda.replay.buffer import ReplayBuffer
-from euda.runs import checkpoint, evaluation, share_bandit
+from euda.runs import checkpoint, evaluation, schedule, share_bandit
 from euda.runs.checkpoint import Checkpoint
 from euda.runs.config import RunConfig
 from euda.runs.environments import hold
@@ -198,8 +198,9 @@ class Trainer:
         self.buffer.step(action, reward, 0.0 if is_terminal else 1.0, observation, mark)
         self.observation, self.episode_return = observation, self.episode_return + reward
         self.agent = self.agent.observe(observation)
-        due = self._updates_until(self.step + self.config.action_repeat) - self._updates_until(self.step)
-        self.step += self.config.action_repeat
+        learnt = schedule.updates_until(self.config.replay, self.step)
+        self._count()
+        due = schedule.updates_until(self.config.replay, self.step) - learnt
         if due and self.config.overlap:
             self.behind = self.agent
         for _ in range(due):
@@ -208,10 +209,13 @@ class Trainer:
             self.averages.add(metrics)
         return self._next_episode() if is_terminal or is_truncated else None
 
-    def _updates_until(self, step: int) -> int:
-        """How many updates are due in all by a step: a function of the step, so nothing of it is stored."""
-        replay = self.config.replay
-        return math.floor(replay.updates_per_step * max(step - replay.seed_steps, 0))
+    def _count(self) -> None:
+        """The steps of one decision are over; networks begin anew where that is due."""
+        begun = schedule.beginnings_until(self.config.replay, self.step)
+        self.step += self.config.action_repeat
+        if (beginnings := schedule.beginnings_until(self.config.replay, self.step)) > begun:
+            seed = np.random.SeedSequence([self.config.seed, beginnings]).generate_state(1)[0]
+            self.agent = self.agent.anew(int(seed))
 
     def _cut(self, error: InstabilityError) -> float:
         """End an episode whose simulation blew up before the step that did it, of which nothing is learnt.
@@ -219,7 +223,7 @@ class Trainer:
         A policy may find such a state once in a million steps, and the run would find it again whenever it goes
         on. A robot that blows up often has a fault that its owner must mend.
         """
-        self.step += self.config.action_repeat
+        self._count()
         self.unstable += 1
         if self.unstable > _FEW and self.unstable > _SELDOM * (self.episode + 1):
             raise error
