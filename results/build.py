@@ -20,12 +20,14 @@ from typing import Any
 import polars as pl
 from matplotlib.figure import Figure
 
+from euda.replay.settings import YAW
 from euda.reports import matplotlib_figures, page, page_tables, report
 from euda.reports.claims import Claim
 from euda.reports.statistics import Interval
 from euda.reports.style import number, thousands
 from euda.reports.summary import Row
 from euda.runs import run_folder
+from euda.runs.config import RunConfig
 
 RESULTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(RESULTS))
@@ -43,6 +45,8 @@ _CLAIMS = ("claim", "seeds", "areas, medians", "better with probability", "p, ex
            "verdict")  # fmt: skip
 SINGLE_RUNS = ("initialisation", "robot")
 """Folders of runs that belong to no study."""
+POLICIES = "policies"
+"""Policies that come with the repository."""
 SCREENING = "screening"
 """Short runs that chose a setting."""
 
@@ -158,6 +162,26 @@ def screened() -> str:
     return "\n".join(_markdown(("task", "method", "variant", "seeds", "steps", "area", "last return"), sorted(rows)))
 
 
+def command(config: RunConfig) -> list[str]:
+    """The words that train such a run again."""
+    share = config.augmentation.share if config.augmentation.row.make is not None else None
+    flags = {"base": config.base, "method": config.method, "share": share, "group": config.group,
+             "seed": config.seed, "steps": config.steps}  # fmt: skip
+    usual = {"share": None, "group": YAW}
+    words = [[f"--{name}", str(value)] for name, value in flags.items() if name not in usual or value != usual[name]]
+    return ["euda", "train", config.task, *(word for pair in words for word in pair)]
+
+
+def kept_policies() -> str:
+    """A line for each trained policy: its return over a hundred episodes, and the command that trains it."""
+    rows = []
+    for folder in sorted(path for path in (RESULTS / POLICIES).iterdir() if path.is_dir()):
+        config, said = run_folder.load(folder).config, json.loads((folder / "return.json").read_text())
+        returns = (number(said[name]) for name in ("mean", "lowest", "highest"))
+        rows.append((config.task, *returns, f"`{' '.join(command(config))}`"))
+    return "\n".join(_markdown(("task", "mean return", "lowest", "highest", "trained by"), rows))
+
+
 def put(text: str, page: str) -> str:
     """The page with the tables between its markers."""
     before, _, rest = page.partition(BEGIN)
@@ -185,7 +209,7 @@ def main() -> None:
     write(RESULTS / "beside-published.png", matplotlib_figures.render(beside, "png"))
     pages = {RESULTS: tables(reports), RESULTS.parent: headlines.table(reports.values())}
     pages |= {RESULTS / name: evaluations(RESULTS / name) for name in SINGLE_RUNS}
-    pages |= {RESULTS / SCREENING: screened()}
+    pages |= {RESULTS / SCREENING: screened(), RESULTS / POLICIES: kept_policies()}
     for folder, text in pages.items():
         readme = folder / "README.md"
         write(readme, put(text, readme.read_text("utf-8")).encode())

@@ -11,6 +11,7 @@ import safetensors.numpy
 import euda
 from euda.reports import page
 from euda.runs import run_folder
+from euda.runs.resolution import resolve
 
 EPISODES = 5
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -43,6 +44,21 @@ def test_the_tables_of_single_runs_are_those_of_the_raw_data(build):
     for name in build.SINGLE_RUNS:
         text = (RESULTS / name / "README.md").read_text("utf-8")
         assert build.put(build.evaluations(RESULTS / name), text) == text, "run: make results"
+
+
+def test_kept_policies_are_trained_again_by_the_command_beside_them(build):
+    text = (RESULTS / build.POLICIES / "README.md").read_text("utf-8")
+    assert build.put(build.kept_policies(), text) == text, "run: make results"
+    for folder in (RESULTS / build.POLICIES).glob("*/"):
+        config = run_folder.load(folder).config
+        words = build.command(config)
+        flags = dict(zip(words[3::2], words[4::2], strict=True))
+        share = flags.get("--share")
+        again = resolve(
+            words[2], flags["--method"], flags["--base"], share=None if share is None else float(share),
+            seed=int(flags["--seed"]), steps=int(flags["--steps"]), overrides={"group": flags.get("--group", "yaw")},
+        )  # fmt: skip
+        assert (again.identity, again.steps) == (config.identity, config.steps), folder.name
 
 
 def test_no_study_has_lost_a_run_or_a_line(gathered):
@@ -87,7 +103,7 @@ def test_our_curves_are_drawn_beside_the_published_ones(build, gathered):
     assert len([line for line in reacher.lines if line.get_marker() == "o"]) == len(theirs)
 
 
-@pytest.mark.parametrize("policy", sorted((RESULTS / "policies").iterdir()), ids=lambda path: path.name)
+@pytest.mark.parametrize("policy", sorted((RESULTS / "policies").glob("*/")), ids=lambda path: path.name)
 def test_a_kept_policy_is_as_good_as_it_says(policy):
     """Five episodes, whose mean is that of the hundred up to four standard errors.
 
