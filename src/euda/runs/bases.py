@@ -53,7 +53,7 @@ PAPER = "paper"
 SWIFT = "swift"
 """Learns in minutes on one core. `studies/base-ingredients.toml`, not run yet, removes each choice once."""
 FRUGAL = "frugal"
-"""Needs the fewest steps of the robot: four updates for each, at about four times the time of `swift`."""
+"""Learns four times from each step of the robot, at about four times the time of `swift`."""
 _SWIFT_SAC = SACConfig(
     learning_rate=1e-3,
     noise="held-at-first",
