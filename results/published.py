@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import headlines  # beside this file
 import matplotlib as mpl
@@ -26,7 +26,7 @@ from euda.runs import bases
 
 FARTHEST = 200_000
 """Steps that the figure shows."""
-LINES = {bases.SWIFT: "-", bases.FRUGAL: "--"}
+LINES: dict[str, Literal["-", "--"]] = {bases.SWIFT: "-", bases.FRUGAL: "--"}
 """How our curves are drawn, by the base."""
 
 
@@ -96,7 +96,7 @@ def _draw_theirs(axes: Axes, one: Published, colour: str) -> None:
     axes.plot(*zip(*shown, strict=True), "o-", color=colour, markersize=3, linewidth=1.0)
 
 
-def _draw_ours(axes: Axes, rows: pl.DataFrame, line: str) -> None:
+def _draw_ours(axes: Axes, rows: pl.DataFrame, line: Literal["-", "--"]) -> None:
     by_seed = rows.pivot(on="seed", index="step", values="return_mean").sort("step").drop_nulls()
     steps, returns = by_seed["step"].to_numpy() / 1000, by_seed.drop("step").to_numpy()
     axes.plot(steps, returns, color="black", linewidth=0.5, alpha=0.35, linestyle=line)
