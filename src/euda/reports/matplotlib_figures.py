@@ -51,14 +51,16 @@ def draw_runs(*runs: str | Path, axis: str = "steps") -> Figure:
 
 
 def learning_curves(table: Table, axis: str = "steps") -> Figure:
-    """A grid of tasks, one panel each."""
+    """A grid of tasks, one panel each; those without runs are left out, unless there are none at all."""
+    run = [task for task in table.tasks if any(table.curve(task, name).seeds for name in table.curves)]
+    tasks = run or table.tasks
     with mpl.rc_context(STYLE):
-        figure, panels = grid(len(table.tasks))
+        figure, panels = grid(len(tasks))
         palette = style.colours(table.curves)
         longest = max(table.frame["step"].to_list(), default=1)
         scale, name = style.unit(longest) if axis == "steps" else (1.0, "hours")
         counts: dict[str, set[int]] = {}
-        for task, axes in zip(table.tasks, panels, strict=True):
+        for task, axes in zip(tasks, panels, strict=True):
             for curve in (table.curve(task, name) for name in table.curves):
                 if curve.seeds:
                     _draw(axes, curve, style.positions(curve, axis) / scale, palette[curve.name])

@@ -101,7 +101,7 @@ BASES: dict[str, Base] = {
         _SWIFT,
         settings=(
             dataclasses.replace(_SWIFT_SAC, critics=2, pessimism=0.0),
-            *(of for of in _SWIFT.settings if of not in (_SWIFT_SAC, _SWIFT_REPLAY)),
+            *(kept for kept in _SWIFT.settings if kept not in (_SWIFT_SAC, _SWIFT_REPLAY)),
             dataclasses.replace(_SWIFT_REPLAY, updates_per_step=4.0),
         ),
         steps=100_000,
