@@ -100,8 +100,8 @@ def test_a_study_and_each_of_its_methods_may_name_their_base(monkeypatch):
 
 def test_every_study_names_its_base_and_those_of_the_paper_name_the_paper_s():
     for path in [*STUDIES, *RESULTS]:
-        base = "swift" if path.stem.startswith(("swift-", "uniform-", "base-", "turned-")) else "paper"
-        base = "frugal" if path.stem.startswith("frugal") else base
+        first = path.stem.split("-")[0]
+        base = {"uniform": "swift", "base": "swift", "turned": "swift"}.get(first, first if first in BASES else "paper")
         assert tomllib.loads(path.read_text())["base"] == base, path.name
         assert {planned.config.base for planned in plan.load(path).runs} == {base}, path.name
 
