@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
-from euda.agents.noise import Held, HeldAtFirst, Noise, Pink
+from euda.agents.noise import Bursts, Held, HeldAtFirst, Noise, Pink
 
 KINDS = {"pink": Pink, "held": Held}
 ACTIONS = 2
@@ -53,6 +55,43 @@ def test_noise_that_is_held_at_first_is_held_only_while_actions_are_random() -> 
     np.testing.assert_array_equal(random, series(Held(ACTIONS), 400, uniform=True))
     assert (later[1:] != later[:-1]).all()
     assert later.std() == pytest.approx(1, abs=0.1)
+
+
+def interruptions(noise: Noise, steps: int, draw: np.random.Generator) -> list[np.ndarray | None]:
+    return [noise.instead(draw) for _ in range(steps)]
+
+
+def test_only_bursts_interrupt_the_policy() -> None:
+    for kind in (Pink, Held, HeldAtFirst):
+        assert set(interruptions(kind(ACTIONS), 500, np.random.default_rng(0))) == {None}
+
+
+def test_bursts_are_a_tenth_of_all_steps_each_one_random_action_held_for_1_to_32() -> None:
+    noise, draw = Bursts(ACTIONS), np.random.default_rng(0)
+    noise.begin(draw)
+    taken = interruptions(noise, 400_000, draw)
+    assert np.mean([action is not None for action in taken]) == pytest.approx(0.1, abs=0.004)
+    held = [(action, len(list(same))) for action, same in itertools.groupby(taken, lambda a: a if a is None else (*a,))]
+    lengths = np.array([length for action, length in held if action is not None])
+    assert (lengths.min(), lengths.max()) == (1, 32)
+    assert np.bincount(lengths, minlength=33)[1:] / len(lengths) == pytest.approx(np.full(32, 1 / 32), abs=0.012)
+    actions = np.array([action for action, _ in held if action is not None])
+    counts, _ = np.histogram(actions, bins=5, range=(-1, 1))
+    assert counts / actions.size == pytest.approx(np.full(5, 0.2), abs=0.02)
+
+
+def test_bursts_begin_anew_with_an_episode_and_go_on_from_their_memory() -> None:
+    noise, draw = Bursts(ACTIONS), np.random.default_rng(1)
+    noise.begin(draw)
+    while noise.instead(draw) is None or noise.memory[-1] < 5:
+        pass
+    other, copy = Bursts(ACTIONS), np.random.default_rng()
+    other.memory, copy.bit_generator.state = noise.memory.copy(), draw.bit_generator.state
+    for one, two in zip(interruptions(noise, 2000, draw), interruptions(other, 2000, copy), strict=True):
+        assert one is two is None or np.array_equal(one, two)
+    noise.memory[-1] = 7
+    noise.begin(draw)
+    assert noise.memory[-1] == 0
 
 
 def test_the_spectrum_of_pink_noise_falls_as_one_over_the_frequency() -> None:

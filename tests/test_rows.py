@@ -216,7 +216,7 @@ def test_features_rewards_and_noise_from_outside(tmp_path, monkeypatch, capsys, 
     assert (stored["features"], stored["robot"]["reward"], stored["imports"]) == ("bare", "calm", ["quiet_agent"])
     assert cli.main(["layout", robot, "--features", "bare", "--import", "quiet_agent"]) == 0
     assert "joint_angles" in capsys.readouterr().out
-    for group, row in (("ddpg", "held-at-first, silent."), ("robot", "reach, stand, calm.")):
+    for group, row in (("ddpg", "bursts, silent."), ("robot", "reach, stand, calm.")):
         cli.main(["train", "--help", group, "--import", "quiet_agent"])
         assert row in " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert cli.main(["tasks", "--import", "quiet_agent"]) == 0

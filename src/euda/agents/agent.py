@@ -81,6 +81,8 @@ class Agent:
         shape = (*observation.shape[:-1], algorithm.actions)
         if step < algorithm.config.exploration_steps:
             return noise.uniform(generator) if noise else generator.uniform(-1.0, 1.0, shape).astype(np.float32)
+        if noise and (interruption := noise.instead(generator)) is not None:
+            return interruption
         z = noise.normal(generator) if noise else generator.standard_normal(shape, np.float32)
         return algorithm.sample(self._outputs(observation), z, step)
 

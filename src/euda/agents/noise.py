@@ -4,8 +4,10 @@
 512 steps, with equal weights, which has a spectrum close to 1/f over those times (Eberhard et al., 2023, found pink
 noise good on most tasks). `held` ones stay the same for some steps, as many as a Zipf law of exponent 2 says, at most
 16. `held-at-first` ones are held only while actions are random, before the actor is used: an arm is then moved to where
-rewards are, and later not disturbed. What a process remembers is an array, part of a run's state, and begins anew
-with every episode.
+rewards are, and later not disturbed. `bursts` are `held-at-first` and go on to interrupt the policy: now and then one
+random action is held for 1 to 32 steps, whatever the policy would do, a tenth of all steps (Dabney et al., 2021, hold
+random actions so, of discrete ones). A robot that runs is thrown down by them and so learns to get up. What a process
+remembers is an array, part of a run's state, and begins anew with every episode.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ import scipy.special
 Floats = npt.NDArray[np.float32]
 _TIMES = 2.0 ** np.arange(10)[:, None]  # steps
 _LONGEST = 16  # steps
+_BURST = 32  # steps, at most
+_INTERRUPTED = 0.1  # share of all steps
 
 
 class Noise(Protocol):
@@ -38,9 +42,13 @@ class Noise(Protocol):
         """The next numbers [actions], each uniform in [-1, 1]."""
         ...
 
+    def instead(self, generator: np.random.Generator) -> Floats | None:
+        """An action [actions] to take whatever the policy says, or None: as the policy says, with `normal` numbers."""
+        ...
+
 
 class _Ranked:
-    """Uniform numbers are the ranks of normal ones."""
+    """Uniform numbers are the ranks of normal ones, and the policy is never interrupted."""
 
     memory: Floats
 
@@ -51,6 +59,10 @@ class _Ranked:
     def uniform(self, generator: np.random.Generator) -> Floats:
         """[actions]."""
         return scipy.special.erf(self.normal(generator) / np.float32(np.sqrt(2)))
+
+    def instead(self, generator: np.random.Generator) -> Floats | None:
+        """Never."""
+        return None
 
 
 class Pink(_Ranked):
@@ -102,3 +114,21 @@ class HeldAtFirst(Held):
     def normal(self, generator: np.random.Generator) -> Floats:
         """[actions], new at every step."""
         return generator.standard_normal(len(self.memory) - 1, np.float32)
+
+
+class Bursts(HeldAtFirst):
+    """Held while actions are uniform; from then on the policy's for some steps and one random action for some steps."""
+
+    start = 1 / (1 + (1 - _INTERRUPTED) / _INTERRUPTED * (1 + _BURST) / 2)
+    """Probability that a step of the policy's is the first of a burst instead."""
+
+    def instead(self, generator: np.random.Generator) -> Floats | None:
+        """[actions], each uniform in [-1, 1], for as many steps as was drawn with them."""
+        action, left = self.memory[:-1], self.memory[-1]
+        if left == 0:
+            if generator.random() >= self.start:
+                return None
+            action = generator.uniform(-1.0, 1.0, len(action)).astype(np.float32)
+            left = generator.integers(1, _BURST + 1)
+        self.memory = np.append(action, np.float32(left - 1))
+        return action

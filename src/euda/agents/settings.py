@@ -19,6 +19,7 @@ NOISES: dict[str, Maker | None] = {
     "pink": "euda.agents.noise:Pink",
     "held": "euda.agents.noise:Held",
     "held-at-first": "euda.agents.noise:HeldAtFirst",
+    "bursts": "euda.agents.noise:Bursts",
 }
 """How exploring actions depend on those before, by name: (number of actions) → `noise.Noise`; None: not at all."""
 
@@ -54,7 +55,8 @@ class LearningConfig(Settings):
     exploration_steps: Steps = 2000
     """Environment steps with uniformly random actions before the actor is used."""
     noise: Annotated[str, RowOf("noise")] = "white"
-    """How exploration noise is correlated over time (white: not at all; at first: only while actions are random)."""
+    """How exploration noise is correlated over time (white: not at all; at first: only while actions are random;
+    bursts: and a tenth of later actions are random and held)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
