@@ -30,10 +30,11 @@ from euda.runs import run_folder
 from euda.runs.config import RunConfig
 
 RESULTS = Path(__file__).resolve().parent
-sys.path.insert(0, str(RESULTS))
+sys.path[:0] = [str(RESULTS), str(RESULTS.parent / "benchmarks")]
 import goals  # noqa: E402 - beside this file
 import headlines  # noqa: E402
 import published  # noqa: E402
+import time_to_return  # noqa: E402 - a benchmark
 import turned  # noqa: E402
 
 BEGIN, END = "<!-- numbers: written by results/build.py -->\n", "<!-- end of numbers -->"
@@ -63,9 +64,10 @@ def gather(study: Path, with_certificates: bool = True) -> report.Report:
 
 
 def tables(reports: dict[str, report.Report]) -> str:
-    """The goals, and a section of Markdown for each study."""
+    """The goals, other programs beside ours, and a section of Markdown for each study."""
     goal = f"### What the bases should reach, and what they reached\n\n{goals.table(reports.values())}\n"
-    return goal + "\n".join(line for name, found in reports.items() for line in _section(name, found))
+    others = f"### Beside what a user would pick instead\n\n{time_to_return.table(time_to_return.runs())}\n\n"
+    return goal + others + "\n".join(line for name, found in reports.items() for line in _section(name, found))
 
 
 def _section(name: str, found: report.Report) -> Iterator[str]:
