@@ -42,13 +42,13 @@ class Cell(NamedTuple):
 
 
 def table(reports: Iterable[Report]) -> str:
-    """A line for each task and number of steps on the default base; of several curves the one with most seeds.
+    """A line for each task and last step of enough seeds on the default base; of curves alike that with most seeds.
 
     A run that goes on for longer stands beside the shorter ones with what it had at their last step.
     """
     curves = [curve for found in reports for curve in _curves(found)]
     cells: dict[tuple[str, int], dict[str, Cell]] = {}
-    for task, step in {(task, last) for task, last, _, _ in curves}:
+    for task, step in {(task, last) for task, last, _, at in curves if at[last].seeds >= ENOUGH}:
         line = cells.setdefault((task, step), {})
         for column, cell in (
             (column, cell) for other, _, column, at in curves if other == task and (cell := at.get(step)) is not None
