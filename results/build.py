@@ -26,7 +26,7 @@ from euda.reports.claims import Claim
 from euda.reports.statistics import Interval
 from euda.reports.style import number, thousands
 from euda.reports.summary import Row
-from euda.runs import run_folder
+from euda.runs import bases, run_folder
 from euda.runs.config import RunConfig
 
 RESULTS = Path(__file__).resolve().parent
@@ -66,8 +66,19 @@ def gather(study: Path, with_certificates: bool = True) -> report.Report:
 def tables(reports: dict[str, report.Report]) -> str:
     """The goals, other programs beside ours, and a section of Markdown for each study."""
     goal = f"### What the bases should reach, and what they reached\n\n{goals.table(reports.values())}\n"
-    others = f"### Beside what a user would pick instead\n\n{time_to_return.table(time_to_return.runs())}\n\n"
-    return goal + others + "\n".join(line for name, found in reports.items() for line in _section(name, found))
+    return goal + _others() + "\n".join(line for name, found in reports.items() for line in _section(name, found))
+
+
+def _others() -> str:
+    """Core-minutes and steps of other programs beside ours."""
+    runs = time_to_return.runs()
+    limits = ", ".join(f"{minutes:g}" for minutes in sorted({run["minutes"] for run in runs}))
+    said = (
+        "`benchmarks/time_to_return.py`: one core, everything included but the judging, each run ended after "
+        f"{limits} core-minutes. SBX's agents have SBX's own defaults and dm_control's own observations; CrossQ and TQC "
+        "have wider networks than ours. [Raw data](benchmarks/time-to-return.jsonl)"
+    )
+    return f"### Beside what a user would pick instead\n\n{said}\n\n{time_to_return.table(runs)}\n\n"
 
 
 def _section(name: str, found: report.Report) -> Iterator[str]:
@@ -171,7 +182,18 @@ def command(config: RunConfig) -> list[str]:
              "seed": config.seed, "steps": config.steps}  # fmt: skip
     usual = {"share": None, "group": YAW}
     words = [[f"--{name}", str(value)] for name, value in flags.items() if name not in usual or value != usual[name]]
-    return ["euda", "train", config.task, *(word for pair in words for word in pair)]
+    return ["euda", "train", config.task, *(word for pair in words for word in pair), *_unlike_base(config)]
+
+
+def _unlike_base(config: RunConfig) -> Iterator[str]:
+    """The flags of settings that are numbers or names and not the base's own."""
+    base = bases.find(config.base)
+    groups = {config.agent: config.learning, config.network: config.architecture, "inputs": config.inputs,
+              "replay": config.replay}  # fmt: skip
+    for group, part in groups.items():
+        for name, value in dataclasses.asdict(part).items():
+            if value != getattr(base.of(type(part)), name):
+                yield from (f"--{group}.{name.replace('_', '-')}", str(value))
 
 
 def kept_policies() -> str:

@@ -11,7 +11,8 @@ import safetensors.numpy
 import euda
 from euda.reports import page
 from euda.runs import run_folder
-from euda.runs.resolution import resolve
+from euda.runs.config import RunConfig
+from euda.terminal import cli
 
 EPISODES = 5
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -46,18 +47,13 @@ def test_the_tables_of_single_runs_are_those_of_the_raw_data(build):
         assert build.put(build.evaluations(RESULTS / name), text) == text, "run: make results"
 
 
-def test_kept_policies_are_trained_again_by_the_command_beside_them(build):
+def test_kept_policies_are_trained_again_by_the_command_beside_them(build, capsys):
     text = (RESULTS / build.POLICIES / "README.md").read_text("utf-8")
     assert build.put(build.kept_policies(), text) == text, "run: make results"
     for folder in (RESULTS / build.POLICIES).glob("*/"):
         config = run_folder.load(folder).config
-        words = build.command(config)
-        flags = dict(zip(words[3::2], words[4::2], strict=True))
-        share = flags.get("--share")
-        again = resolve(
-            words[2], flags["--method"], flags["--base"], share=None if share is None else float(share),
-            seed=int(flags["--seed"]), steps=int(flags["--steps"]), overrides={"group": flags.get("--group", "yaw")},
-        )  # fmt: skip
+        assert cli.main([*build.command(config)[1:], "--dry-run"]) == 0
+        again = RunConfig.from_json(json.loads(capsys.readouterr().out))
         assert (again.identity, again.steps) == (config.identity, config.steps), folder.name
 
 

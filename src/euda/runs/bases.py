@@ -51,7 +51,7 @@ class Base:
 PAPER = "paper"
 """The base of the settings classes' own defaults, and of every stored run that names none."""
 SWIFT = "swift"
-"""Learns in minutes on one core. `studies/base-ingredients.toml`, not run yet, removes each choice once."""
+"""Learns in minutes on one core. `studies/base-ingredients.toml` removes each choice once."""
 FRUGAL = "frugal"
 """Learns four times from each step of the robot, and a tenth of its steps are random ones that throw it off its course;
 about four times the time of `swift`."""
