@@ -99,7 +99,7 @@ BASES: dict[str, Base] = {
     # With four updates for each step one critic overestimates what it saw often (cheetah: 457 after 60 000 steps, with
     # the mean of two 627), and the lower of two finds rare rewards late (hopper: 11, with the mean 176). One seed each,
     # results/screening. Without bursts robots did not learn to get up: of the last evaluations of five cheetahs six
-    # episodes of fifty ended on the back, and three hoppers of five lay in seven of ten (results/no-bursts).
+    # episodes of fifty ended on the back, and three hoppers of five lay in seven of ten (results/frugal-no-bursts).
     FRUGAL: dataclasses.replace(
         _SWIFT,
         settings=(
