@@ -94,6 +94,20 @@ def test_bursts_begin_anew_with_an_episode_and_go_on_from_their_memory() -> None
     assert noise.memory[-1] == 0
 
 
+def test_an_action_that_is_held_when_the_policys_turn_comes_goes_on_as_a_burst() -> None:
+    noise, draw = Bursts(ACTIONS), np.random.default_rng(2)
+    noise.begin(draw)
+    np.testing.assert_array_equal(series(Bursts(ACTIONS), 400, uniform=True), series(Held(ACTIONS), 400, uniform=True))
+    went_on = 0
+    for _ in range(2000):
+        last = noise.uniform(draw)
+        if noise.memory[-1] > 0:
+            np.testing.assert_array_equal(noise.instead(draw), last)
+            went_on += 1
+        assert np.abs(last).max() <= 1
+    assert went_on > 100
+
+
 def test_the_spectrum_of_pink_noise_falls_as_one_over_the_frequency() -> None:
     window = np.hanning(512)[:, None]  # without it slow parts leak into all frequencies
     episodes = [window * series(Pink(8), 512, seed) for seed in range(12)]

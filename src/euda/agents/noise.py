@@ -6,7 +6,7 @@ noise good on most tasks). `held` ones stay the same for some steps, as many as 
 16. `held-at-first` ones are held only while actions are random, before the actor is used: an arm is then moved to where
 rewards are, and later not disturbed. `bursts` are `held-at-first` and go on to interrupt the policy: now and then one
 random action is held for 1 to 32 steps, whatever the policy would do, a tenth of all steps (Dabney et al., 2021, hold
-random actions so, of discrete ones). A robot that runs is thrown down by them and so learns to get up. What a process
+random actions so, of discrete ones). A robot that runs is thrown down by them and may learn to get up. What a process
 remembers is an array, part of a run's state, and begins anew with every episode.
 """
 
@@ -121,6 +121,15 @@ class Bursts(HeldAtFirst):
 
     start = 1 / (1 + (1 - _INTERRUPTED) / _INTERRUPTED * (1 + _BURST) / 2)
     """Probability that a step of the policy's is the first of a burst instead."""
+
+    def uniform(self, generator: np.random.Generator) -> Floats:
+        """[actions], held; remembered as an action, because the policy's turn may come while it is still held."""
+        action, left = self.memory[:-1], self.memory[-1]
+        if left == 0:
+            action = super().uniform(generator)
+            left = self.memory[-1] + 1  # as it was drawn
+        self.memory = np.append(action, np.float32(left - 1))
+        return action
 
     def instead(self, generator: np.random.Generator) -> Floats | None:
         """[actions], each uniform in [-1, 1], for as many steps as was drawn with them."""

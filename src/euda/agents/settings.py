@@ -55,8 +55,7 @@ class LearningConfig(Settings):
     exploration_steps: Steps = 2000
     """Environment steps with uniformly random actions before the actor is used."""
     noise: Annotated[str, RowOf("noise")] = "white"
-    """How exploration noise is correlated over time (white: not at all; at first: only while actions are random;
-    bursts: and a tenth of later actions are random and held)."""
+    """How exploration noise is correlated over time (at first: while actions are random; bursts: a tenth later too)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -98,8 +98,8 @@ BASES: dict[str, Base] = {
     SWIFT: _SWIFT,
     # With four updates for each step one critic overestimates what it saw often (cheetah: 457 after 60 000 steps, with
     # the mean of two 627), and the lower of two finds rare rewards late (hopper: 11, with the mean 176). One seed each,
-    # results/screening. Without bursts robots did not learn to get up: of the last evaluations of five cheetahs six
-    # episodes of fifty ended on the back, and three hoppers of five lay in seven of ten (results/frugal-no-bursts).
+    # results/screening. Without bursts fewer robots learn to get up: six of fifty cheetahs end on the back instead of
+    # none, and two quadrupeds of five lie for most of the run (results/README.md says what bursts cost).
     FRUGAL: dataclasses.replace(
         _SWIFT,
         settings=(
